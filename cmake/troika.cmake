@@ -1,0 +1,60 @@
+# What every target of Troika is built with, and the rooms with the arrows between them.
+
+find_program(TROIKA_CCACHE ccache)
+if(TROIKA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TROIKA_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${TROIKA_CCACHE})
+endif()
+
+add_library(troika_flags INTERFACE)
+target_compile_options(troika_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Werror>)
+target_include_directories(troika_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_definitions(troika_flags INTERFACE
+  TROIKA_VERSION="${PROJECT_VERSION}"
+  BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_SEPARATE_COMPILATION
+  BOOST_ASIO_DISABLE_CONCEPTS)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 raises it wrongly on Asio coroutines over TLS at -O2 (new and delete of the frame are matched).
+  target_compile_options(troika_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
+endif()
+if(TROIKA_SANITIZE)
+  target_compile_options(troika_flags INTERFACE
+    -fsanitize=${TROIKA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(troika_flags INTERFACE -fsanitize=${TROIKA_SANITIZE})
+  if(TROIKA_SANITIZE STREQUAL "thread")
+    target_compile_definitions(troika_flags INTERFACE BOOST_ASIO_DISABLE_FENCED_BLOCK)
+    target_compile_options(troika_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
+  endif()
+endif()
+
+# troika_room(NAME SOURCES a.cpp ... USES troika_x ... [LIBRARIES Boost::headers ...])
+# A static library of one room (or a part of one). USES are Troika's own libraries (public), LIBRARIES are others'.
+function(troika_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
+  add_library(${name} STATIC ${ROOM_SOURCES})
+  target_link_libraries(${name} PUBLIC troika_flags ${ROOM_USES} ${ROOM_LIBRARIES})
+endfunction()
+
+# troika_program(NAME SOURCES main.cpp ... USES troika_x ...)
+function(troika_program name)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${PROGRAM_SOURCES})
+  target_link_libraries(${name} PRIVATE troika_flags ${PROGRAM_USES} ${PROGRAM_LIBRARIES})
+endfunction()
+
+# troika_test(NAME [LABEL unit|sim|cluster] SOURCES a_test.cpp ... USES troika_x ... [TIMEOUT seconds])
+# A GoogleTest program, every test of it a CTest test.
+function(troika_test name)
+  cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;USES;LIBRARIES" ${ARGN})
+  if(NOT TEST_LABEL)
+    set(TEST_LABEL unit)
+  endif()
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE troika_flags ${TEST_USES} ${TEST_LIBRARIES} GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS ${TEST_LABEL} TIMEOUT ${TEST_TIMEOUT})
+endfunction()

@@ -1,0 +1,2 @@
+#define TROIKA_KERNEL_VARIANT portable
+#include "kernels/cpu/variant_body.inc"

@@ -1,0 +1,86 @@
+// Which request may pass to an engine, and when. Pure; the gateway records each admission before it passes it on.
+//
+// The rate is a promise about any interval w: at most burst + rate * w requests are passed on, across restarts. It is
+// kept as a GCRA: a request may pass at t if t >= tat - (burst-1)*T with T = 1/rate; then tat = max(t, tat) + T. The
+// instant that counts is the one at which the request was passed on, never an earlier one (see Admission::passed).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "vocabulary/units.hpp"
+
+namespace troika::policies {
+
+struct AdmissionRule {
+  double rate = 0.10;         // requests a second
+  std::uint32_t burst = 1;
+  std::uint32_t in_flight = 8;
+  Tokens prompt_cap{8192};
+  Tokens window{12288};       // prompt + output
+  std::uint32_t queue = 0;    // waiting requests; 0: refused at once
+  Duration queue_wait{};      // refused at entry if the wait would be longer
+};
+
+enum class RefusalKind { RateLimit, InFlight, PromptCap, Window, KvCapacity };
+
+struct Refused {
+  RefusalKind kind{};
+  std::uint32_t retry_after_s = 0;  // whole seconds rounded up until a slot will be free; 0: asking again is no use
+  std::string message;              // with the figures
+};
+struct Waiting { Instant until; };  // enters the queue; ask again then
+struct Admitted {
+  std::uint64_t ticket = 0;
+  Instant pass_by;  // must be passed on by then, else asked for anew; written down with the admission
+};
+using AdmissionAnswer = std::variant<Admitted, Waiting, Refused>;
+
+// What a restart needs: written down with each admission, before the request is passed on.
+struct AdmissionRecord {
+  Instant tat;            // theoretical arrival time as of pass_by
+  std::string boot_id;    // an Instant means nothing in another boot: then the bucket starts empty
+};
+
+struct RequestSize {
+  Tokens prompt;
+  Tokens max_output;
+};
+
+class Admission {
+ public:
+  // How long after the decision a request may be passed on; a slower one is decided anew. Covers a synchronous commit.
+  static constexpr Duration kPassSlack = std::chrono::milliseconds{250};
+
+  explicit Admission(AdmissionRule rule);
+
+  // After a restart: the stored record of the last admission, if any, and this boot's id.
+  void restore(const std::optional<AdmissionRecord>& last, const std::string& boot_id, Instant now);
+
+  // Without side effects: what `ask` would answer (used to refuse early, before any work).
+  AdmissionAnswer peek(const RequestSize& size, Tokens kv_capacity, Instant now) const;
+  // Takes a slot and the rate's next place when Admitted. `waited`: this request stands in the queue already.
+  AdmissionAnswer ask(const RequestSize& size, Tokens kv_capacity, Instant now, bool waited = false);
+  void leave_queue();                          // a waiting request went away
+  void passed(std::uint64_t ticket, Instant at);  // it was passed on at `at`
+  void gave_up(std::uint64_t ticket);          // admitted, never passed on: the place is not given back, the slot is
+  void ended(std::uint64_t ticket);            // its answer ended: the slot and its tokens are free
+
+  AdmissionRecord record() const;  // to be written down after an Admitted, before it is passed on
+  std::uint32_t in_flight() const;
+  Tokens active_tokens() const;
+
+ private:
+  struct Open { std::uint64_t ticket; Tokens tokens; };
+  AdmissionRule rule_;
+  Instant tat_{};
+  std::string boot_id_;
+  std::uint64_t next_ticket_ = 1;
+  std::uint32_t waiting_ = 0;
+  std::vector<Open> open_;
+};
+
+}  // namespace troika::policies
