@@ -6,7 +6,13 @@
 //    and the process ends (crash-only: it starts again from what is stored).
 //  - What is sent to a node goes to the session named by the last AgentConnected of that node, or is dropped.
 //  - Events of a session that is no longer the node's last are dropped before they come here.
-//  - A Tick comes at least once a second.
+//  - A Tick comes at least once a second. Silence while nobody called step (a suspended leader) counts against no node.
+//  - What a heartbeat lists is given as StageReported; what it does not list means nothing (it may have been sent before
+//    the start arrived). Only AgentConnected, which lists everything, tells by omission.
+//  - An agent obeys nothing that came over an earlier session once it has sent a new Hello (policies/fencing.hpp).
+//  - Refusals: of a StartStage -> StartRefused; of a Verify -> VerifyFinished with a CANNOT_TELL finding; of a Probe ->
+//    ProbeFinished with an error finding; STALE_TERM of anything else -> close the session, the next Hello tells the term.
+//  - PersistReplica replaces the whole row, and LeaderStarted brings every field of it back.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +54,7 @@ struct Patience {
   Duration stop_grace = std::chrono::seconds{10};  // between SIGTERM and SIGKILL
   Duration drain = std::chrono::minutes{10};       // requests in flight may finish
   Duration resend = std::chrono::seconds{5};       // an unanswered StopStage is sent again
+  Duration blocked = std::chrono::seconds{60};     // a command's wait for a node that is away or not released
 };
 
 struct ClusterPlan {
@@ -84,6 +91,11 @@ struct StoredReplica {  // what the store knows at a leader's start
   Epoch epoch;            // highest ever used
   bool proven = false;    // that epoch had been proven and not ended, as far as was written down
   bool breaker_open = false;
+  bool ended = false;     // the end of that epoch was decided and, if it was a failure, counted
+  bool released = false;  // every rank of it was seen to be gone
+  bool active = false;    // served first by the gateway (active-standby)
+  std::uint32_t failures = 0;  // within the restart window when this was written
+  Tokens kv_capacity;     // of that epoch, from its proof
 };
 struct LeaderStarted {  // first event
   Term stored_term;     // highest ever used by this store
@@ -128,7 +140,9 @@ using Event = std::variant<Tick, LeaderStarted, AgentConnected, AgentDisconnecte
 // ---- actions
 
 struct PersistTerm { Term term; };
-struct AnnounceTerm { Term term; };  // Welcome with this term to every connected agent, before anything else to it
+// Welcome with this term, before anything else to that agent. Comes with every AgentConnected (node: that one) and when
+// the term changes (node empty: every connected agent). Nobody else sends Welcome.
+struct AnnounceTerm { Term term; std::string node; };
 struct PersistReplica { StoredReplica replica; };
 struct SendVerify { std::string node; std::uint64_t request = 0; StageId stage; };
 struct SendStart { std::string node; StageId stage; Epoch epoch; };
@@ -136,7 +150,10 @@ struct SendStart { std::string node; StageId stage; Epoch epoch; };
 struct SendStop { std::string node; StageId stage; Epoch epoch; Duration grace{}; std::string reason; };
 struct SendProbe { std::string node; std::uint64_t request = 0; std::string replica; Epoch epoch; };
 struct RouteEntry { std::string replica; Epoch epoch; bool draining = false; Tokens kv_capacity; };
-struct SetRoute { std::vector<RouteEntry> entries; std::string reason; };  // entries[0] is served next
+// entries[0] is served next, the next ones take over; draining ones come last and get no new request. After a leader's
+// start none is sent until the proven replicas were heard of (or one was found dead): the gateway goes on meanwhile.
+// Every entry's rank 0 has connected to this leader, so its relay address is known.
+struct SetRoute { std::vector<RouteEntry> entries; std::string reason; };
 struct OpenIncident { std::string subject; std::string title; std::vector<Finding> findings; };  // or adds to the open one
 struct NoteIncident { std::string subject; std::string action; std::vector<Finding> findings; };
 struct CloseIncident { std::string subject; std::string action; };
@@ -154,6 +171,8 @@ struct ReplicaView {
   Epoch epoch;
   bool proven = false;
   bool breaker_open = false;
+  bool routed = false;             // entries[0] of the route in force
+  Tokens kv_capacity;              // 0: not known
   Instant phase_since;
   std::string reason;              // one line: why it is in this phase
   std::vector<Finding> findings;   // what stopped it, or warnings of its last verification
