@@ -447,6 +447,18 @@ struct RouteApplied {
   }
 };
 
+// Requests in flight at one epoch of a replica.
+struct TargetLoad {
+  std::string replica;
+  Epoch epoch;
+  std::uint32_t in_flight = 0;
+  TROIKA_FIELDS(TargetLoad, "target_load") {
+    v.required("replica", m.replica);
+    v.required("epoch", m.epoch);
+    v.required("in_flight", m.in_flight);
+  }
+};
+
 // Gateway to leader, each second and when one of them changes.
 struct GatewayStats {
   std::uint32_t in_flight = 0;
@@ -454,12 +466,16 @@ struct GatewayStats {
   std::uint64_t refused = 0;    // since the gateway started
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;
+  std::vector<TargetLoad> loads;  // only those with requests in flight
+  std::uint64_t generation = 0;   // of the route in force when these figures were taken
   TROIKA_FIELDS(GatewayStats, "gateway_stats") {
     v.required("in_flight", m.in_flight);
     v.required("admitted", m.admitted);
     v.required("refused", m.refused);
     v.required("completed", m.completed);
     v.required("failed", m.failed);
+    v.optional("loads", m.loads);
+    v.optional("generation", m.generation);
   }
 };
 
