@@ -17,7 +17,21 @@ struct IssuedFiles {
 
 // ca.crt and ca.key (0600) in `directory`; an existing authority is never overwritten.
 Status make_authority(const std::string& directory, const std::string& cluster, Duration valid);
-// NAME.crt and NAME.key (0600) signed by the directory's authority; an existing pair is never overwritten.
+// NAME.crt and NAME.key (0600), of the cluster of the directory's authority and signed by the directory's
+// authority; existing files are never overwritten.
 Result<IssuedFiles> issue(const std::string& directory, const Identity& identity, Duration valid);
+
+// The cluster that the directory's authority was made for.
+Result<std::string> authority_cluster(const std::string& directory);
+
+struct CertificateFacts {
+  std::string path;
+  std::string subject;  // "troika://lab/agent/spark-1"; the authority's: "troika://lab"
+  WallTime valid_from;
+  WallTime valid_until;
+  std::string problem;  // why it cannot be read; empty: good
+};
+// Every *.crt of the directory, by path.
+Result<std::vector<CertificateFacts>> list_certificates(const std::string& directory);
 
 }  // namespace troika::platform

@@ -1,0 +1,2 @@
+// The one unit that compiles Asio.
+#include <boost/asio/impl/src.hpp>
