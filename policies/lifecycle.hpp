@@ -149,12 +149,19 @@ struct SendStart { std::string node; StageId stage; Epoch epoch; };
 // epoch: this and any lower one
 struct SendStop { std::string node; StageId stage; Epoch epoch; Duration grace{}; std::string reason; };
 struct SendProbe { std::string node; std::uint64_t request = 0; std::string replica; Epoch epoch; };
-struct RouteEntry { std::string replica; Epoch epoch; bool draining = false; Tokens kv_capacity; };
+struct RouteEntry {
+  std::string replica;
+  Epoch epoch;
+  bool draining = false;
+  Tokens kv_capacity;
+  bool operator==(const RouteEntry&) const = default;
+};
 // entries[0] is served next, the next ones take over; draining ones come last and get no new request. After a leader's
 // start none is sent until the proven replicas were heard of (or one was found dead): the gateway goes on meanwhile.
 // Every entry's rank 0 has connected to this leader, so its relay address is known.
 struct SetRoute { std::vector<RouteEntry> entries; std::string reason; };
 struct OpenIncident { std::string subject; std::string title; std::vector<Finding> findings; };  // or adds to the open one
+// These two do nothing where the subject has no open incident (after a leader's start it is not known here).
 struct NoteIncident { std::string subject; std::string action; std::vector<Finding> findings; };
 struct CloseIncident { std::string subject; std::string action; };
 struct FinishCommand { std::uint64_t command = 0; Verdict verdict{}; std::string text; std::vector<Finding> findings; };
