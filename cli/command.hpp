@@ -1,9 +1,11 @@
-// What every command of `troika` shares. A command is a pair of files, cli/NAME_command.{hpp,cpp}, with one function
+// What every command of `troika` shares. A command is a pair of files, cli/NAME_command.{hpp,cpp}, with one
+// function
 //
 //   void add_NAME(CLI::App& app, const Global& global, int& exit_status);
 //
-// that adds its subcommand to `app`; the subcommand's callback does the work and leaves its exit status. Options live
-// in a std::shared_ptr captured by the callback. Results go to stdout, everything else to stderr.
+// that adds its subcommand to `app`; the subcommand's callback does the work and leaves its exit status.
+// Options live in a std::shared_ptr captured by the callback. Results go to stdout, everything else to
+// stderr.
 #pragma once
 
 #include <string>
