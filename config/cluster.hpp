@@ -8,6 +8,7 @@
 
 #include "config/problem.hpp"
 #include "vocabulary/names.hpp"
+#include "vocabulary/result.hpp"
 #include "vocabulary/units.hpp"
 
 namespace troika::config {
@@ -18,6 +19,8 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 std::string text(const Endpoint& endpoint);  // "host:port", IPv6 hosts in brackets
+// Reads that form; a host is a name, an IPv4 or an IPv6 address; ports are 1 to 65535.
+Result<Endpoint> parse_endpoint(std::string_view text);
 
 struct LeaderConfig {
   Endpoint listen{"0.0.0.0", 7443};  // agents and remote operators, mutual TLS
@@ -86,8 +89,9 @@ struct NodeConfig {
 
 struct ReplicaConfig {
   std::string name;
-  std::vector<std::uint32_t> layers;
-  std::vector<std::string> nodes;
+  std::vector<std::uint32_t> layers;  // of each rank
+  std::vector<std::string> nodes;     // of each rank
+  std::string url;                    // engine.kind "external" only, in place of layers and nodes
 };
 
 struct ClusterConfig {

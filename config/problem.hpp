@@ -13,8 +13,8 @@ struct Problem {
   std::uint32_t line = 0;    // from 1; 0: the file as a whole
   std::uint32_t column = 0;
   std::string key;           // "admission.rate", "replica[1].layers"
-  std::string value;         // as written; empty: missing
-  std::string expected;      // what is allowed
+  std::string value;         // as written, cut to a line; empty: missing
+  std::string expected;      // what is allowed: "a number above 0 is expected"
 
   // "cluster.toml:12:8: admission.rate = \"fast\": a number above 0 is expected"
   std::string message() const;

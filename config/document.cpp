@@ -1,0 +1,109 @@
+#include "config/document.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace troika::config {
+namespace {
+
+constexpr std::uintmax_t kMaxFile = 1u << 20;
+constexpr std::size_t kMaxWritten = 100;  // characters of a value that a message repeats
+
+bool continues_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
+
+// Where the character with this number (from 1) begins: columns count characters, not bytes.
+std::size_t offset_of(std::string_view line, std::uint32_t column) {
+  std::size_t at = 0;
+  for (std::uint32_t passed = 1; passed < column && at < line.size(); ++passed) {
+    ++at;
+    while (at < line.size() && continues_character(line[at]))
+      ++at;
+  }
+  return at;
+}
+
+std::string cut(std::string text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
+    text.pop_back();
+  if (text.size() <= kMaxWritten) return text;
+  std::size_t end = kMaxWritten;
+  while (end > 0 && continues_character(text[end]))
+    --end;
+  return text.substr(0, end) + "...";
+}
+
+}  // namespace
+
+Document::Document(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {
+  toml::parse_result result = toml::parse(text_);
+  parsed_ = result.succeeded();
+  if (parsed_) {
+    root_ = std::move(result).table();
+    return;
+  }
+  const toml::parse_error& error = result.error();
+  add(error.source(), "", "", "not TOML: " + std::string(error.description()));
+}
+
+Loaded<std::string> Document::read(const std::string& file) {
+  const auto bad = [&](std::string reason) {
+    return Loaded<std::string>{std::nullopt,
+                               {Problem{file, 0, 0, "", "", "cannot be read: " + std::move(reason)}}};
+  };
+  std::error_code failed;
+  const auto status = std::filesystem::status(file, failed);
+  if (failed) return bad(failed.message());
+  if (!std::filesystem::exists(status)) return bad("No such file or directory");
+  if (!std::filesystem::is_regular_file(status)) return bad("not a regular file");
+  if (std::filesystem::file_size(file, failed) > kMaxFile || failed)
+    return bad(failed ? failed.message() : "longer than 1 MiB");
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return bad(std::strerror(errno));
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad()) return bad(std::strerror(errno));
+  return {std::move(text), {}};
+}
+
+void Document::add(const toml::source_region& where, std::string key, std::string value,
+                   std::string expected) {
+  bad_.insert(key);
+  problems_.push_back(Problem{file_, where.begin.line, where.begin.column, std::move(key), std::move(value),
+                              std::move(expected)});
+}
+
+std::string_view Document::line(std::uint32_t number) const {
+  std::string_view rest = text_;
+  for (std::uint32_t passed = 1; passed < number; ++passed) {
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return {};
+    rest.remove_prefix(end + 1);
+  }
+  return rest.substr(0, rest.find('\n'));
+}
+
+std::string Document::written(const toml::node& value) const {
+  const toml::source_region& where = value.source();
+  if (where.begin.line == 0) return "{...}";  // a table that only its children spell out
+  const std::string_view first = line(where.begin.line);
+  const std::size_t begin = offset_of(first, where.begin.column);
+  if (where.end.line != where.begin.line) return cut(std::string(first.substr(begin)) + "...");
+  const std::size_t end = std::max(begin, offset_of(first, where.end.column));
+  return cut(std::string(first.substr(begin, end - begin)));
+}
+
+std::vector<Problem> Document::problems() const {
+  std::vector<Problem> sorted = problems_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
+    return a.line != b.line ? a.line < b.line : a.column < b.column;
+  });
+  return sorted;
+}
+
+}  // namespace troika::config

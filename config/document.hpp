@@ -1,0 +1,46 @@
+// A TOML text, parsed, with the problems found in it. Inside config/ only.
+#pragma once
+
+#include <toml++/toml.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/problem.hpp"
+
+namespace troika::config {
+
+class Document {
+ public:
+  // A syntax error is the document's only problem; its root is then empty.
+  Document(std::string_view text, std::string file);
+
+  // The content of a file, or the problem with it; at most 1 MiB.
+  static Loaded<std::string> read(const std::string& file);
+
+  const toml::table& root() const { return root_; }
+  bool parsed() const { return parsed_; }
+
+  void add(const toml::source_region& where, std::string key, std::string value, std::string expected);
+  // Whether a problem with this key was added.
+  bool bad(const std::string& key) const { return bad_.count(key) > 0; }
+  void mark_bad(std::string key) { bad_.insert(std::move(key)); }
+  // The value as it stands in the text, cut to one line.
+  std::string written(const toml::node& value) const;
+  // In the order of the file.
+  std::vector<Problem> problems() const;
+
+ private:
+  std::string_view line(std::uint32_t number) const;
+
+  std::string_view text_;
+  std::string file_;
+  toml::table root_;
+  bool parsed_ = false;
+  std::vector<Problem> problems_;
+  std::set<std::string> bad_;
+};
+
+}  // namespace troika::config
