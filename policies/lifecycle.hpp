@@ -127,6 +127,9 @@ struct ProbeFinished {
   std::vector<Finding> findings;  // any error: not proven
   Tokens kv_capacity;
 };
+// Somebody else than an agent (the gateway's hello, a refusal) told of a term that was obeyed there. Above ours: ours is
+// raised, and the route is given again under it.
+struct TermHeard { Term term; };
 struct GatewayDrained { std::string replica; Epoch epoch; };  // no request of it is in flight any more
 enum class Wish { Start, Stop, Restart, Drain, Failover };
 struct Wished {
@@ -135,7 +138,7 @@ struct Wished {
   std::string replica;        // empty: all (failover: the other one)
 };
 using Event = std::variant<Tick, LeaderStarted, AgentConnected, AgentDisconnected, AgentHeard, VerifyProgressed,
-                           VerifyFinished, StageReported, StartRefused, ProbeFinished, GatewayDrained, Wished>;
+                           VerifyFinished, StageReported, StartRefused, ProbeFinished, GatewayDrained, Wished, TermHeard>;
 
 // ---- actions
 

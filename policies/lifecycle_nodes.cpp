@@ -57,19 +57,25 @@ void ClusterState::notice_silence() {
   }
 }
 
+void ClusterState::raise_term(Term heard) {
+  term = next(heard);
+  out.push_back(PersistTerm{term});
+  for (auto& [name, node] : nodes)
+    if (node.connected) node.announced = term;
+  out.push_back(AnnounceTerm{term, {}});
+  if (route_sent) send_route();  // the gateway refused what came under the term before
+}
+
+void ClusterState::on(const TermHeard& event) {
+  if (event.term > term) raise_term(event.term);
+}
+
 // An agent that obeyed a higher term, or ours before we announced it to anybody there, obeyed another
 // leadership.
 void ClusterState::hear_term(const AgentConnected& event, NodeState& node) {
   const bool ours = event.highest_term < term || (event.highest_term == term && node.announced == term);
-  if (!ours) {
-    term = next(event.highest_term);
-    out.push_back(PersistTerm{term});
-    for (auto& [name, other] : nodes)
-      if (other.connected) other.announced = term;
-    out.push_back(AnnounceTerm{term, {}});
-  } else {
-    out.push_back(AnnounceTerm{term, event.node});
-  }
+  if (ours) out.push_back(AnnounceTerm{term, event.node});
+  else raise_term(event.highest_term);
   node.announced = term;
 }
 

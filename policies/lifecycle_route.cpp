@@ -50,11 +50,15 @@ void ClusterState::update_route(bool at_once) {
     if (r.phase == Phase::Draining && node_of(r, 0).connected) add(r, true);
   if (route_sent && entries == route) return;
   route_sent = true;
-  route = entries;
+  route = std::move(entries);
+  send_route();
+}
+
+void ClusterState::send_route() {
   std::string reason;
   for (const ReplicaState& r : replicas)
     reason += line(reason.empty() ? "" : "; ", r.plan.name, " is ", name(r.phase), ": ", r.reason);
-  out.push_back(SetRoute{std::move(entries), std::move(reason)});
+  out.push_back(SetRoute{route, std::move(reason)});
 }
 
 }  // namespace troika::policies

@@ -148,6 +148,7 @@ struct ClusterState {
   void on(const ProbeFinished& event);
   void on(const GatewayDrained& event);
   void on(const Wished& event);
+  void on(const TermHeard& event);
 
   // lifecycle_nodes.cpp
   void credit_unwatched(Duration gap);
@@ -155,6 +156,7 @@ struct ClusterState {
   void forget_session(const std::string& name, NodeState& node);
   void notice_silence();
   void hear_term(const AgentConnected& event, NodeState& node);
+  void raise_term(Term heard);
   ReplicaState* replica_named(const std::string& name);
   RankState* rank_on(const std::string& node, const StageId& stage);
   void take_report(ReplicaState& r, RankState& rank, const ReportedStage& report);
@@ -195,6 +197,7 @@ struct ClusterState {
   bool routable(const ReplicaState& r) const;
   void choose_active();
   void update_route(bool at_once);
+  void send_route();
 
   // lifecycle_commands.cpp
   void start_wish(ReplicaState& r);
