@@ -1,0 +1,35 @@
+// The list of files that a model is made of, with what proves each: the form of docs (format 1), and its
+// digest.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "protocol/messages.hpp"
+#include "vocabulary/result.hpp"
+
+namespace troika::model {
+
+using protocol::Manifest;
+using protocol::ManifestFile;
+
+inline constexpr Bytes kLargestManifest{64u << 20};  // block digests of 168 GB take 2 MB
+
+// {"format":1,"model":"...","revision":"...","files":{"NAME":{"bytes":N,"sha256":"..."}}}; a file may have
+// "git_sha1" in place of sha256. Other fields ("blocks") are left aside. `subject` names it in errors.
+Result<Manifest> parse_manifest(std::string_view text, const std::string& subject);
+Result<Manifest> read_manifest(const std::string& path);
+std::string write_manifest(const Manifest& manifest);
+
+// SHA-256 of the canonical form: write_manifest without line breaks or spaces, keys sorted. Equal for equal
+// content.
+std::string manifest_digest(const Manifest& manifest);
+
+// What a manifest must keep wherever it came from: names stay inside the directory, every file has a digest
+// of the right form, there is at least one file.
+Status check_manifest(const Manifest& manifest, const std::string& subject);
+
+bool is_shard(std::string_view name);  // *.safetensors
+bool is_index(std::string_view name);  // *.safetensors.index.json
+
+}  // namespace troika::model

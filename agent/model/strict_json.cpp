@@ -1,0 +1,44 @@
+#include "agent/model/strict_json.hpp"
+
+#include <set>
+#include <vector>
+
+namespace troika::model {
+
+using Json = nlohmann::json;
+
+Result<Json> parse_json(std::string_view text, const std::string& doing, const std::string& subject) {
+  constexpr int kDeepest = 16;  // manifests have 4 levels, an index 2
+  std::string problem;
+  std::vector<std::set<std::string>> keys;
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (!problem.empty()) return false;
+    switch (event) {
+      case Json::parse_event_t::object_start:
+        keys.emplace_back();
+        break;
+      case Json::parse_event_t::object_end:
+        keys.pop_back();
+        break;
+      case Json::parse_event_t::key:
+        if (!keys.back().insert(value.get<std::string>()).second)
+          problem = "key \"" + value.get<std::string>() + "\" twice in one object";
+        break;
+      case Json::parse_event_t::array_start:
+      case Json::parse_event_t::array_end:
+      case Json::parse_event_t::value:
+        break;
+    }
+    if (depth > kDeepest) problem = "nested deeper than " + std::to_string(kDeepest);
+    return problem.empty();
+  };
+  try {
+    Json parsed = Json::parse(text.begin(), text.end(), watch);
+    if (!problem.empty()) return Error{doing, subject, problem};
+    return parsed;
+  } catch (const Json::parse_error& e) {
+    return Error{doing, subject, problem.empty() ? "not JSON, near byte " + std::to_string(e.byte) : problem};
+  }
+}
+
+}  // namespace troika::model
