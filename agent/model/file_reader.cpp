@@ -1,0 +1,123 @@
+#include "agent/model/file_reader.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace troika::model {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::int64_t nanoseconds(const timespec& time) {
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+FileStamp stamp_of(const struct stat& facts) {
+  return {static_cast<std::uint64_t>(facts.st_dev), static_cast<std::uint64_t>(facts.st_ino),
+          static_cast<std::uint64_t>(facts.st_size), nanoseconds(facts.st_mtim), nanoseconds(facts.st_ctim)};
+}
+
+// As much as there is of the wanted bytes.
+ssize_t read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset) {
+  std::size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::pread(fd, buffer + done, bytes - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return got;
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+    // A direct read that came short ended at the file's end; going on from there would not be aligned.
+    if (done % kPage != 0) break;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+}  // namespace
+
+FileReader::FileReader(std::string path, platform::UniqueFd fd, FileStamp stamp)
+    : path_(std::move(path)), fd_(std::move(fd)), stamp_(stamp) {
+  direct_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY));
+  if (direct_) {
+    // The name may have changed hands between the two opens.
+    struct stat facts {};
+    if (::fstat(direct_.get(), &facts) != 0 || facts.st_ino != stamp_.inode || facts.st_dev != stamp_.device)
+      direct_.reset();
+  }
+  if (stamp_.bytes > 0) {
+    map_ = ::mmap(nullptr, stamp_.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
+    if (map_ == MAP_FAILED) map_ = nullptr;
+  }
+}
+
+FileReader::FileReader(FileReader&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::move(other.fd_)),
+      direct_(std::move(other.direct_)),
+      stamp_(other.stamp_),
+      map_(std::exchange(other.map_, nullptr)) {}
+
+FileReader::~FileReader() {
+  if (map_ != nullptr) ::munmap(map_, stamp_.bytes);
+}
+
+Result<FileReader> FileReader::open(const std::string& path) {
+  // O_NONBLOCK: a pipe under the name of a shard must not hold the proof up.
+  platform::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
+  if (!fd) return system_error("open", path, errno);
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0) return system_error("look at", path, errno);
+  if (!S_ISREG(facts.st_mode)) return Error{"read", path, "not a regular file"};
+  return FileReader{path, std::move(fd), stamp_of(facts)};
+}
+
+Result<FileStamp> FileReader::stamp_now() const {
+  struct stat facts {};
+  if (::stat(path_.c_str(), &facts) != 0) return system_error("look at", path_, errno);
+  return stamp_of(facts);
+}
+
+Result<std::string> FileReader::read_at(std::uint64_t offset, std::size_t bytes) const {
+  std::string text(bytes, '\0');
+  std::size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got =
+        ::pread(fd_.get(), text.data() + done, bytes - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("read", path_, errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  text.resize(done);
+  return text;
+}
+
+bool FileReader::cached(std::uint64_t offset, std::size_t bytes) const {
+  if (map_ == nullptr || offset >= stamp_.bytes) return false;
+  const std::size_t length = std::min<std::uint64_t>(bytes, stamp_.bytes - offset);
+  std::array<unsigned char, kBlock / kPage> pages;
+  if (::mincore(static_cast<char*>(map_) + offset, length, pages.data()) != 0) return false;
+  const auto end = pages.begin() + static_cast<std::ptrdiff_t>((length + kPage - 1) / kPage);
+  return std::all_of(pages.begin(), end, [](unsigned char page) { return (page & 1) != 0; });
+}
+
+Result<std::size_t> FileReader::read_block(std::uint64_t index, char* buffer) {
+  const std::uint64_t offset = index * kBlock;
+  if (direct_ && !cached(offset, kBlock)) {
+    const ssize_t got = read_fully(direct_.get(), buffer, kBlock, offset);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINVAL) return system_error("read", path_, errno);
+    direct_.reset();  // the file system takes the flag and not the read
+  }
+  const ssize_t got = read_fully(fd_.get(), buffer, kBlock, offset);
+  if (got < 0) return system_error("read", path_, errno);
+  return static_cast<std::size_t>(got);
+}
+
+}  // namespace troika::model

@@ -1,0 +1,172 @@
+#include "agent/model/proof.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "agent/model/file_check.hpp"
+#include "agent/model/file_reader.hpp"
+#include "agent/model/index.hpp"
+#include "agent/model/place.hpp"
+#include "agent/model/revision.hpp"
+#include "agent/model/strays.hpp"
+#include "platform/clock.hpp"
+
+namespace troika::model {
+namespace {
+
+constexpr std::size_t kLargestIndex = 256u << 20;  // 135,000 tensors take 12 MB
+constexpr std::size_t kMostFindings = 256;
+
+class Proof {
+ public:
+  Proof(const ProofPlan& plan, const std::function<void(const ProofProgress&)>& progress,
+        const std::atomic<bool>& cancel)
+      : plan_(plan), progress_(progress), cancel_(cancel) {}
+
+  ModelProof run() {
+    const Instant start = platform::now();
+    proof_.manifest_digest = manifest_digest(plan_.manifest);
+    prove();
+    for (Finding& one : proof_.findings)
+      one.node = plan_.node;
+    if (proof_.findings.size() > kMostFindings) proof_.findings.resize(kMostFindings);
+    proof_.seconds = std::chrono::duration<double>(platform::now() - start).count();
+    return std::move(proof_);
+  }
+
+ private:
+  void add(Finding one) { proof_.findings.push_back(std::move(one)); }
+
+  void prove() {
+    if (const Status good = check_manifest(plan_.manifest, plan_.manifest.model); !good.ok()) {
+      add(finding(Code::MANIFEST_INVALID, {}, "manifest", good.error().message(), "make the manifest anew"));
+      return;
+    }
+    const auto root = find_root(plan_.directory);
+    if (!root.ok()) {
+      add(finding(Code::UNREADABLE, {}, plan_.directory, root.error().message(),
+                  "set [model] path in the agent's configuration to the model directory"));
+      return;
+    }
+    look(*root);
+    if (!proof_.cancelled) compare_index();
+    if (!proof_.cancelled) read_all();
+  }
+
+  void look(const ModelRoot& root) {
+    for (const auto& [name, expected] : plan_.manifest.files) {
+      if (cancelled()) return;
+      facts_.push_back(look_at_file(root, name, expected));
+      progress_at_.total += expected.bytes;
+      if (is_shard(name) && !facts_.back().tensors.empty()) {
+        tensors_.add(name, facts_.back().tensors);
+        facts_.back().tensors = {};
+      }
+    }
+    progress_at_.files_total = static_cast<std::uint32_t>(facts_.size());
+    Strays strays = find_strays(root, plan_.manifest);
+    if (auto other = other_revision(plan_.manifest, facts_, strays)) {
+      other_revision_ = true;
+      add(*std::move(other));
+      std::erase_if(strays.findings,
+                    [](const Finding& f) { return f.code == Code::EXTRA_FILE && is_shard(f.subject); });
+    }
+    std::move(strays.findings.begin(), strays.findings.end(), std::back_inserter(proof_.findings));
+  }
+
+  void compare_index() {
+    for (Finding& one : tensors_.duplicates())
+      add(std::move(one));
+    proof_.tensors = tensors_.tensors();
+    for (const FileFacts& file : facts_) {
+      if (!is_index(file.name) || file.path.empty() || other_revision_) continue;
+      const auto index = open_index(file);
+      if (!index.ok()) {
+        add(finding(Code::INDEX_HEADER_DISAGREE, {}, file.name, index.error().message(),
+                    "fetch the index again"));
+        continue;
+      }
+      std::set<std::string> absent;
+      for (FileFacts& shard : facts_) {
+        if (!is_shard(shard.name) || !shard.finding) continue;
+        absent.insert(shard.name);
+        name_first_tensor(*index, *shard.finding);
+      }
+      for (Finding& one : tensors_.compare(*index, file.name, absent))
+        add(std::move(one));
+    }
+  }
+
+  static Result<Index> open_index(const FileFacts& file) {
+    TROIKA_TRY(reader, FileReader::open(file.path));
+    if (reader.stamp().bytes > kLargestIndex)
+      return Error{"read the index", file.name, "larger than " + std::to_string(kLargestIndex) + " bytes"};
+    TROIKA_TRY(text, reader.read_at(0, reader.stamp().bytes));
+    return parse_index(text, file.name);
+  }
+
+  static void name_first_tensor(const Index& index, Finding& missing) {
+    if (missing.code != Code::MISSING_SHARD) return;
+    const std::string first = first_tensor_of(index, missing.subject);
+    if (first.empty()) return;
+    missing.message += "; its first tensor is " + first;
+    missing.evidence.emplace_back("first_tensor", first);
+  }
+
+  void read_all() {
+    for (FileFacts& file : facts_) {
+      const ManifestFile& expected = plan_.manifest.files.at(file.name);
+      progress_at_.file = file.name;
+      FileProof line{file.name, Bytes{file.bytes}, {}, "ok"};
+      if (!file.finding && !proof_.cancelled) read_one(file, expected, line);
+      if (file.finding) {
+        line.status = name(file.finding->code);
+        const bool of_revision = other_revision_ && is_shard(file.name);
+        if (!of_revision) add(*file.finding);
+      } else if (proof_.cancelled) {
+        line.status = "not_read";
+      } else {
+        ++proof_.files;
+        proof_.shards += is_shard(file.name) ? 1 : 0;
+      }
+      proof_.list.push_back(std::move(line));
+      ++progress_at_.files_done;
+    }
+    progress_(progress_at_);
+  }
+
+  void read_one(FileFacts& file, const ManifestFile& expected, FileProof& line) {
+    Reading reading = read_file(file, expected, [this](std::size_t bytes) {
+      proof_.bytes += Bytes{bytes};
+      progress_at_.done += Bytes{bytes};
+      progress_(progress_at_);
+      return !cancelled();
+    });
+    line.sha256 = reading.sha256;
+    if (reading.finding) file.finding = std::move(reading.finding);
+  }
+
+  bool cancelled() {
+    if (cancel_.load(std::memory_order_relaxed)) proof_.cancelled = true;
+    return proof_.cancelled;
+  }
+
+  const ProofPlan& plan_;
+  const std::function<void(const ProofProgress&)>& progress_;
+  const std::atomic<bool>& cancel_;
+  ModelProof proof_;
+  ProofProgress progress_at_;
+  std::vector<FileFacts> facts_;
+  TensorMap tensors_;
+  bool other_revision_ = false;
+};
+
+}  // namespace
+
+ModelProof prove_model(const ProofPlan& plan, const std::function<void(const ProofProgress&)>& progress,
+                       const std::atomic<bool>& cancel) {
+  return Proof{plan, progress, cancel}.run();
+}
+
+}  // namespace troika::model

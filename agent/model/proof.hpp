@@ -1,0 +1,56 @@
+// The proof that a directory holds exactly the model of a manifest: every byte by its digest, every header by
+// the format's rules, index and headers by each other. Blocks for as long as it reads; to be run in a thread
+// of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/model/manifest.hpp"
+#include "vocabulary/finding.hpp"
+#include "vocabulary/units.hpp"
+
+namespace troika::model {
+
+struct ProofPlan {
+  std::string directory;
+  Manifest manifest;
+  std::string node;  // put into the findings
+};
+
+struct ProofProgress {
+  Bytes done;
+  Bytes total;
+  std::uint32_t files_done = 0;
+  std::uint32_t files_total = 0;
+  std::string file;  // being read
+};
+
+struct FileProof {
+  std::string name;
+  Bytes bytes;
+  std::string sha256;  // as read; empty: not read to the end
+  std::string status;  // "ok", a finding's code, or "not_read"
+};
+
+struct ModelProof {
+  std::string manifest_digest;
+  std::uint32_t files = 0;   // whose bytes are proven
+  std::uint32_t shards = 0;  // of these
+  std::uint64_t tensors = 0;
+  Bytes bytes;  // read
+  double seconds = 0;
+  bool cancelled = false;
+  std::vector<FileProof> list;
+  std::vector<Finding> findings;  // verdict_of: the verdict
+};
+
+// `progress` comes after every block of a few MiB, in the calling thread. `cancel` is looked at as often; a
+// cancelled proof has no verdict.
+ModelProof prove_model(const ProofPlan& plan, const std::function<void(const ProofProgress&)>& progress,
+                       const std::atomic<bool>& cancel);
+
+}  // namespace troika::model
