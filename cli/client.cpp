@@ -97,7 +97,8 @@ asio::awaitable<Outcome> converse(Global leader, std::string request, std::strin
 }
 
 template <class Reply, class Request>
-Answer<Reply> ask(const Global& leader, const Request& request, const OnOther& on_other, Duration limit) {
+Answer<Reply> ask(const Global& leader, const Request& request, const OnOther& on_other, Duration limit,
+                  const std::function<bool()>& stop = {}) {
   asio::io_context io{1};
   std::optional<Outcome> outcome;
   asio::co_spawn(io, converse(leader, protocol::encode(request, kRequestId), Reply::kType, on_other, limit),
@@ -111,8 +112,11 @@ Answer<Reply> ask(const Global& leader, const Request& request, const OnOther& o
                    }
                    outcome = std::move(got);
                  });
-  io.run();
-  TROIKA_INVARIANT(outcome.has_value());
+  constexpr auto kAskStopEvery = std::chrono::milliseconds{50};
+  while (!outcome && !io.stopped() && !(stop && stop()))
+    io.run_for(kAskStopEvery);
+  if (!outcome)
+    return {std::nullopt, kCannotTell, Error{"wait for the leader at", place(leader), "interrupted"}};
   if (auto* failure = std::get_if<Failure>(&*outcome)) return {std::nullopt, failure->status, failure->error};
   auto reply = protocol::decode<Reply>(std::get<protocol::Envelope>(*outcome));
   if (!reply.ok()) return {std::nullopt, kCannotTell, reply.error()};
@@ -134,14 +138,14 @@ Answer<protocol::IncidentsReply> ask_incidents(const Global& leader,
 
 Answer<protocol::CommandDone> give_command(const Global& leader, const protocol::Command& command,
                                            const std::function<void(std::string_view)>& progress,
-                                           Duration silence) {
+                                           Duration silence, const std::function<bool()>& stop) {
   const OnOther on_other = [&](const protocol::Envelope& envelope) {
     if (envelope.type != protocol::CommandProgress::kType) return false;
     const auto told = protocol::decode<protocol::CommandProgress>(envelope);
     if (told.ok()) progress(told->text);
     return told.ok();
   };
-  return ask<protocol::CommandDone>(leader, command, on_other, silence);
+  return ask<protocol::CommandDone>(leader, command, on_other, silence, stop);
 }
 
 }  // namespace troika::cli

@@ -32,9 +32,10 @@ Answer<protocol::IncidentsReply> ask_incidents(const Global& leader,
                                                const protocol::IncidentsRequest& request,
                                                Duration limit = kAskLimit);
 // Each progress text goes to `progress`. `silence` limits the time without any word of the leader, not the
-// whole.
+// whole. `stop`, where there is one, is asked several times a second; true gives up waiting, and the command
+// goes on.
 Answer<protocol::CommandDone> give_command(const Global& leader, const protocol::Command& command,
                                            const std::function<void(std::string_view)>& progress,
-                                           Duration silence);
+                                           Duration silence, const std::function<bool()>& stop = {});
 
 }  // namespace troika::cli
