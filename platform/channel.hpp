@@ -1,8 +1,13 @@
 // Framed connections over TLS 1.3 with client certificates, or over a Unix socket with peer credentials.
 //
-// A frame is: length of the payload (4 bytes, big endian), kind (1 byte: 0 message, 1 raw), payload. A frame longer
-// than protocol::kMaxMessage (raw: kMaxRawFrame) or of another kind ends the connection.
-// All calls of one io_context's single thread.
+// A frame is: length of the payload (4 bytes, big endian), kind (1 byte: 0 message, 1 raw), payload. A frame
+// longer than protocol::kMaxMessage (raw: kMaxRawFrame) or of another kind ends the connection. All calls of
+// one io_context's single thread.
+//
+// g++ 12 destroys an aggregate with strings twice when it is made inside a co_await expression. Frame and
+// Peer have constructors, which are safe; make every other aggregate (a message, an Error) in a variable
+// first:
+//   StopStage stop{...};  co_await tell(std::move(stop));      never      co_await tell(StopStage{...});
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -11,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "platform/tls.hpp"
 #include "vocabulary/result.hpp"
@@ -22,12 +28,19 @@ namespace asio = boost::asio;
 
 struct Frame {
   enum class Kind : std::uint8_t { Message = 0, Raw = 1 };
+  Frame() = default;
+  Frame(Kind kind_, std::string payload_) : kind(kind_), payload(std::move(payload_)) {}
+
   Kind kind{};
   std::string payload;
 };
 
 // Who is at the other end.
 struct Peer {
+  Peer() = default;
+  Peer(Identity identity_, std::string address_, std::uint32_t uid_)
+      : identity(std::move(identity_)), address(std::move(address_)), uid(uid_) {}
+
   Identity identity;      // of its certificate; over Unix sockets role Local and the name "uid UID pid PID"
   std::string address;    // "host:port", or the socket's path
   std::uint32_t uid = 0;  // Unix sockets only
@@ -41,8 +54,8 @@ class Channel {
 
   virtual ~Channel() = default;
 
-  // The next frame. Errors: closed by the peer, `limit` passed, malformed frame. One reader at a time; after an error
-  // the channel is closed.
+  // The next frame. Errors: closed by the peer, `limit` passed, malformed frame. One reader at a time; after
+  // an error the channel is closed.
   virtual asio::awaitable<Result<Frame>> read(Duration limit) = 0;
   // Queues a frame and returns at once. When the queue is full the channel is closed instead.
   virtual void send(Frame frame) = 0;
@@ -58,12 +71,12 @@ class Channel {
 using ChannelPtr = std::shared_ptr<Channel>;
 
 struct ListenLimits {
-  std::size_t connections = 256;          // more are closed at once
+  std::size_t connections = 256;  // more are closed at once
   Duration handshake = std::chrono::seconds{10};
 };
 
-// Accepts until destroyed; calls `serve` (as a coroutine of its own) for each connection whose handshake was good.
-// Failed handshakes are logged with a limit on lines.
+// Accepts until destroyed; calls `serve` (as a coroutine of its own) for each connection whose handshake was
+// good. Failed handshakes are logged with a limit on lines.
 class Listener {
  public:
   using Serve = std::function<asio::awaitable<void>(ChannelPtr)>;
@@ -75,14 +88,15 @@ class Listener {
 Result<std::unique_ptr<Listener>> listen_tls(asio::any_io_executor executor, const std::string& host,
                                              std::uint16_t port, std::shared_ptr<TlsContext> tls,
                                              Listener::Serve serve, ListenLimits limits = {});
-// A stale socket file of a dead process is replaced; a live one is an error. mode 0600 or 0660. Only peers of this
-// process's uid and root are let in.
+// A stale socket file of a dead process is replaced; a live one is an error. mode 0600 or 0660. Only peers of
+// this process's uid and root are let in.
 Result<std::unique_ptr<Listener>> listen_unix(asio::any_io_executor executor, const std::string& path,
                                               Listener::Serve serve, ListenLimits limits = {});
 
 // The peer must have `role`, the context's cluster and, unless empty, `name`.
-asio::awaitable<Result<ChannelPtr>> dial_tls(std::string host, std::uint16_t port, std::shared_ptr<TlsContext> tls,
-                                             Role role, std::string name, Duration limit);
+asio::awaitable<Result<ChannelPtr>> dial_tls(std::string host, std::uint16_t port,
+                                             std::shared_ptr<TlsContext> tls, Role role, std::string name,
+                                             Duration limit);
 asio::awaitable<Result<ChannelPtr>> dial_unix(std::string path, Duration limit);
 
 }  // namespace troika::platform

@@ -104,7 +104,8 @@ asio::awaitable<Result<ChannelPtr>> dial_tls(std::string host, std::uint16_t por
     co_return Error{"trust", wanted,
                     "it is " + uri(*identity) + ", expected " + std::string(platform::name(role)) +
                         (name.empty() ? "" : " " + name)};
-  co_return make_channel(std::move(stream), Peer{*identity, text(remote), 0}, nullptr);
+  Peer peer{*identity, text(remote), 0};
+  co_return make_channel(std::move(stream), std::move(peer), nullptr);
 }
 
 asio::awaitable<Result<ChannelPtr>> dial_unix(std::string path, Duration limit) {

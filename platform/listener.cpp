@@ -78,7 +78,9 @@ asio::awaitable<void> welcome(TcpDoor door, Tcp::socket socket, std::shared_ptr<
     door->refused->say("refused a connection on " + door->address + ": " + identity.error().message());
     co_return;
   }
-  co_await serve(door, make_channel(std::move(stream), Peer{*identity, address, 0}, std::move(slot)));
+  Peer peer{*identity, address, 0};
+  ChannelPtr channel = make_channel(std::move(stream), std::move(peer), std::move(slot));
+  co_await serve(door, std::move(channel));
 }
 
 asio::awaitable<void> welcome(LocalDoor door, Local::socket socket, std::shared_ptr<void> slot) {
@@ -89,7 +91,8 @@ asio::awaitable<void> welcome(LocalDoor door, Local::socket socket, std::shared_
                                   : peer.error().message()));
     co_return;
   }
-  co_await serve(door, make_channel(std::move(socket), *std::move(peer), std::move(slot)));
+  ChannelPtr channel = make_channel(std::move(socket), *std::move(peer), std::move(slot));
+  co_await serve(door, std::move(channel));
 }
 
 template <class Protocol>
