@@ -16,7 +16,7 @@ namespace troika::local {
 struct HttpRequest {
   std::string method = "GET";
   std::string path = "/";
-  std::string body;                              // JSON, where it is not empty
+  std::string body{};                            // JSON, where it is not empty
   Duration silence = std::chrono::seconds{120};  // longest wait for the next byte
 };
 
