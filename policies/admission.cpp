@@ -130,6 +130,16 @@ void Admission::leave_queue() {
   if (waiting_ > 0) --waiting_;
 }
 
+std::optional<Instant> Admission::renew(std::uint64_t ticket, Instant now) {
+  auto open = take(ticket);
+  TROIKA_INVARIANT(open.has_value() && !open->passed);
+  const bool allowed = now >= tat() - tolerance_;
+  if (allowed) open->pass_by = now + kPassSlack;
+  open_.push_back(*open);
+  if (!allowed) return std::nullopt;
+  return open->pass_by;
+}
+
 void Admission::passed(std::uint64_t ticket, Instant at) {
   for (Open& o : open_) {
     if (o.ticket != ticket || o.passed) continue;

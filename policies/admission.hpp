@@ -83,6 +83,10 @@ class Admission {
   // already.
   AdmissionAnswer ask(const RequestSize& size, Tokens kv_capacity, Instant now, bool waited = false);
   void leave_queue();                             // a waiting request went away
+  // It could not be passed on by its pass_by (a slow disk): the new one, as if decided at `now`; it keeps its slot. The
+  // record must be written down again before the request is passed on. Nothing: others took the rate meanwhile (then
+  // gave_up). The ticket is an open one that was not passed on.
+  std::optional<Instant> renew(std::uint64_t ticket, Instant now);
   void passed(std::uint64_t ticket, Instant at);  // it was passed on at `at`, not later than its pass_by
   void gave_up(std::uint64_t ticket);  // admitted, never passed on: the place is not given back, the slot is
   void ended(std::uint64_t ticket);    // its answer ended: the slot and its tokens are free

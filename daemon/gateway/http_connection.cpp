@@ -1,0 +1,283 @@
+#include "daemon/gateway/http_connection.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <cerrno>
+#include <exception>
+#include <optional>
+
+#include "platform/deadline.hpp"
+#include "daemon/gateway/answers.hpp"
+#include "platform/log.hpp"
+
+namespace troika::daemon::gateway {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+std::string status_line(unsigned status) {
+  return "HTTP/1.1 " + std::to_string(status) + " " +
+         std::string(http::obsolete_reason(http::int_to_status(status))) + "\r\n";
+}
+
+}  // namespace
+
+class Connection::Reader {
+ public:
+  explicit Reader(const HttpLimits& limits) : buffer_(limits.header_bytes + (64u << 10)) {}
+
+  // A new parser for the next request; bytes that came early stay in the buffer.
+  http::request_parser<http::string_body>& next(const HttpLimits& limits) {
+    parser_.emplace();
+    parser_->header_limit(limits.header_bytes);
+    parser_->body_limit(limits.body_bytes);
+    return *parser_;
+  }
+  http::request_parser<http::string_body>& parser() { return *parser_; }
+  boost::beast::flat_buffer& buffer() { return buffer_; }
+
+ private:
+  boost::beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+};
+
+Connection::Connection(std::shared_ptr<HttpCore> core, asio::ip::tcp::socket socket)
+    : core_(std::move(core)), socket_(std::move(socket)), reader_(std::make_unique<Reader>(core_->limits)) {
+  ++core_->connections;
+}
+
+Connection::~Connection() {
+  core_->bodies_bytes -= reserved_;
+  --core_->connections;
+  core_->room.cancel();
+}
+
+void Connection::close() {
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+asio::awaitable<void> Connection::run() {
+  const auto self = shared_from_this();
+  error_code ignored;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  while (co_await wait_for_request()) {
+    if (!co_await read_request()) break;
+    co_await handle();
+    core_->bodies_bytes -= reserved_;
+    reserved_ = 0;
+    request_ = {};
+    if (!keep_alive_ || gone_ || !core_->accepting) break;
+  }
+  co_await linger();
+}
+
+// True: the first byte of a request is there.
+asio::awaitable<bool> Connection::wait_for_request() {
+  if (reader_->buffer().size() > 0) co_return true;
+  error_code error;
+  const auto place = core_->waiting.insert(core_->waiting.end(), this);
+  {
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.idle, [this] { socket_.cancel(); });
+    co_await socket_.async_wait(asio::ip::tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+  }
+  core_->waiting.erase(place);
+  co_return !error && socket_.is_open();
+}
+
+asio::awaitable<bool> Connection::refuse(HttpAnswer answer_to_give) {
+  answer_to_give.close = true;
+  (void)co_await answer(std::move(answer_to_give));
+  co_return false;
+}
+
+asio::awaitable<bool> Connection::read_request() {
+  ++number_;
+  answered_ = false;
+  http10_ = false;
+  auto& parser = reader_->next(core_->limits);
+  error_code error;
+  bool late = false;
+  {
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.header, [this] { socket_.cancel(); });
+    co_await http::async_read_header(socket_, reader_->buffer(), parser,
+                                     asio::redirect_error(asio::use_awaitable, error));
+    late = deadline.expired();
+  }
+  if (late) co_return co_await refuse({408, "text/plain", "the request's headers took too long\n", {}, true});
+  if (error == http::error::end_of_stream) co_return false;
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    co_return co_await refuse({431, "text/plain", "the request's headers are too large\n", {}, true});
+  if (error && error.category() == http::make_error_code(http::error::bad_method).category())
+    co_return co_await refuse({400, "text/plain", "not HTTP: " + error.message() + "\n", {}, true});
+  if (error) co_return false;
+  const auto& head = parser.get();
+  http10_ = head.version() == 10;
+  keep_alive_ = parser.keep_alive();
+  request_.method = std::string(head.method_string());
+  const std::string_view target{head.target().data(), head.target().size()};
+  request_.path = std::string(target.substr(0, target.find('?')));
+  co_return co_await read_body();
+}
+
+asio::awaitable<bool> Connection::read_body() {
+  auto& parser = reader_->parser();
+  const auto too_large = [this] {
+    return error_answer(Trouble::InvalidRequest,
+                        "the body is larger than " + std::to_string(core_->limits.body_bytes) + " bytes");
+  };
+  const auto length = parser.content_length();
+  if (length && *length > core_->limits.body_bytes) {
+    auto answer_413 = too_large();
+    answer_413.status = 413;
+    co_return co_await refuse(std::move(answer_413));
+  }
+  // A body of unknown length may become as long as any.
+  const bool empty = !length && !parser.chunked();
+  const std::size_t wanted = empty ? 0 : length ? static_cast<std::size_t>(*length) : core_->limits.body_bytes;
+  if (core_->bodies_bytes + wanted > core_->limits.bodies_bytes)
+    co_return co_await refuse(error_answer(Trouble::Overloaded, "too many request bodies are being read", 1));
+  core_->bodies_bytes += wanted;
+  reserved_ = wanted;
+  error_code error;
+  bool late = false;
+  if (!parser.is_done()) {
+    if (parser.get()[http::field::expect] == "100-continue") {
+      if (auto written = co_await write("HTTP/1.1 100 Continue\r\n\r\n"); !written.ok()) co_return false;
+    }
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.body, [this] { socket_.cancel(); });
+    co_await http::async_read(socket_, reader_->buffer(), parser, asio::redirect_error(asio::use_awaitable, error));
+    late = deadline.expired();
+  }
+  if (late) co_return co_await refuse({408, "text/plain", "the request's body took too long\n", {}, true});
+  if (error == http::error::body_limit) {
+    auto answer_413 = too_large();
+    answer_413.status = 413;
+    co_return co_await refuse(std::move(answer_413));
+  }
+  if (error && error.category() == http::make_error_code(http::error::bad_method).category())
+    co_return co_await refuse({400, "text/plain", "not HTTP: " + error.message() + "\n", {}, true});
+  if (error) co_return false;
+  request_.body = std::move(parser.get().body());
+  co_return true;
+}
+
+asio::awaitable<void> Connection::handle() {
+  gone_ = false;
+  asio::co_spawn(socket_.get_executor(), [self = shared_from_this(), number = number_] { return self->watch(number); },
+                 asio::detached);
+  bool failed = false;
+  try {
+    co_await core_->handler(*this);
+  } catch (const std::exception& e) {
+    platform::log("internal error while serving " + request_.path + ": " + e.what());
+    failed = true;
+  }
+  on_gone_ = {};
+  ++number_;
+  error_code ignored;
+  socket_.cancel(ignored);  // the watcher
+  if (failed && !answered_) (void)co_await answer(error_answer(Trouble::InternalError, "internal error"));
+  if (failed) keep_alive_ = false;
+}
+
+// Tells when the client closes its side while its request is being handled.
+asio::awaitable<void> Connection::watch(std::uint64_t number) {
+  error_code error;
+  co_await socket_.async_wait(asio::ip::tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+  if (error || number != number_ || !socket_.is_open()) co_return;
+  char byte = 0;
+  const auto got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  // More bytes: the next request came early. A close behind it shows when an answer is written.
+  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) co_return;
+  gone_ = true;
+  if (on_gone_) std::exchange(on_gone_, {})();
+}
+
+void Connection::on_gone(std::function<void()> gone) {
+  if (gone_ && gone) {
+    gone();
+    return;
+  }
+  on_gone_ = std::move(gone);
+}
+
+asio::awaitable<Status> Connection::write(std::string bytes) {
+  error_code error;
+  bool late = false;
+  {
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.write, [this] { close(); });
+    co_await asio::async_write(socket_, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
+    late = deadline.expired();
+  }
+  if (!error) co_return Done{};
+  keep_alive_ = false;
+  gone_ = true;
+  co_return Error{"answer", "the client", late ? "it takes no bytes" : error.message()};
+}
+
+asio::awaitable<Status> Connection::answer(HttpAnswer given) {
+  answered_ = true;
+  if (given.close) keep_alive_ = false;
+  std::string text = status_line(given.status);
+  text += "Content-Type: " + given.content_type + "\r\nContent-Length: " + std::to_string(given.body.size()) + "\r\n";
+  for (const auto& [name, value] : given.headers) text += name + ": " + value + "\r\n";
+  text += keep_alive_ ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
+  if (request_.method != "HEAD") text += given.body;
+  co_return co_await write(std::move(text));
+}
+
+asio::awaitable<Status> Connection::begin_stream(unsigned status, std::string content_type) {
+  answered_ = true;
+  // HTTP/1.0 knows no chunks: there the end of the connection is the end of the answer.
+  if (http10_) keep_alive_ = false;
+  std::string text = status_line(status);
+  text += "Content-Type: " + content_type + "\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
+  if (!http10_) text += "Transfer-Encoding: chunked\r\n";
+  text += keep_alive_ ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
+  co_return co_await write(std::move(text));
+}
+
+asio::awaitable<Status> Connection::piece(std::string bytes) {
+  if (bytes.empty()) co_return Done{};  // an empty chunk would be the last one
+  if (http10_) co_return co_await write(std::move(bytes));
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string size;
+  for (std::size_t rest = bytes.size(); rest > 0; rest >>= 4u) size.insert(size.begin(), kDigits[rest & 15u]);
+  co_return co_await write(size + "\r\n" + bytes + "\r\n");
+}
+
+asio::awaitable<Status> Connection::end_stream(bool close_after) {
+  if (close_after) keep_alive_ = false;
+  if (http10_) co_return Done{};
+  co_return co_await write("0\r\n\r\n");
+}
+
+// Bytes still unread when a socket is closed make the kernel reset it, and the client may lose the answer: so the
+// sending side ends first, and what comes is read for a moment.
+asio::awaitable<void> Connection::linger() {
+  static constexpr Duration kLinger = std::chrono::seconds{1};
+  static constexpr int kReads = 16;
+  if (!socket_.is_open()) co_return;
+  error_code error;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  if (!gone_ && answered_) {
+    const platform::Deadline deadline(socket_.get_executor(), kLinger, [this] { close(); });
+    std::string sink(16u << 10, '\0');
+    for (int i = 0; i < kReads && !error; ++i)
+      co_await socket_.async_read_some(asio::buffer(sink), asio::redirect_error(asio::use_awaitable, error));
+  }
+  close();
+}
+
+}  // namespace troika::daemon::gateway
