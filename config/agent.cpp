@@ -99,7 +99,7 @@ void read_environment(Section section, std::map<std::string, std::string>& out) 
     const auto text = value.value_exact<std::string>();
     // Engines read an empty variable as a value, and fall over it.
     if (text && text->empty())
-      section.refuse(variable, "ENV_EMPTY: a value is expected; leave the variable out to have it unset");
+      section.refuse(variable, "a value is expected; leave the variable out to have it unset", "ENV_EMPTY");
     else if (!good_variable(variable))
       section.refuse(variable, "a variable's name of letters, digits and _ is expected");
     else

@@ -179,11 +179,15 @@ void check_layers(Section& section, const ReplicaConfig& replica, std::uint32_t 
   if (!section.good("layers") || replica.layers.empty()) return;
   const auto sum = std::accumulate(replica.layers.begin(), replica.layers.end(), std::uint64_t{0});
   if (model_good && sum != model_layers)
-    section.add("layers", "layers that add up to " + figure("model.layers", model_layers) +
-                              " are expected; they add up to " + std::to_string(sum));
+    section.add("layers",
+                "layers that add up to " + figure("model.layers", model_layers) +
+                    " are expected; they add up to " + std::to_string(sum),
+                "PARTITION_MISMATCH");
   else if (section.good("nodes") && replica.layers.size() != replica.nodes.size())
-    section.add("layers", "one number for each of the " + std::to_string(replica.nodes.size()) +
-                              " nodes is expected; there are " + std::to_string(replica.layers.size()));
+    section.add("layers",
+                "one number for each of the " + std::to_string(replica.nodes.size()) +
+                    " nodes is expected; there are " + std::to_string(replica.layers.size()),
+                "PARTITION_MISMATCH");
 }
 
 // Each node runs one stage of one replica: two would share its memory, and one fault would take both.
@@ -265,9 +269,10 @@ void check_micro_batch(Section& engine, const ClusterConfig& config) {
   for (const ReplicaConfig& replica : config.replicas)
     ranks = std::max(ranks, replica.nodes.size());
   if (ranks < 2 || config.engine.max_running / ranks > 1) return;
-  engine.add("max_running", "MICRO_BATCH_ONE: at least " + std::to_string(2 * ranks) + " is expected with " +
-                                std::to_string(ranks) +
-                                " ranks and sglang, so that max_running / ranks is above 1");
+  engine.add("max_running",
+             "at least " + std::to_string(2 * ranks) + " is expected with " + std::to_string(ranks) +
+                 " ranks and sglang, so that max_running / ranks is above 1",
+             "MICRO_BATCH_ONE");
 }
 
 }  // namespace

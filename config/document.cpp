@@ -55,7 +55,7 @@ Document::Document(std::string_view text, std::string file) : text_(text), file_
 Loaded<std::string> Document::read(const std::string& file) {
   const auto bad = [&](std::string reason) {
     return Loaded<std::string>{std::nullopt,
-                               {Problem{file, 0, 0, "", "", "cannot be read: " + std::move(reason)}}};
+                               {Problem{file, 0, 0, "", "", "cannot be read: " + std::move(reason), ""}}};
   };
   std::error_code failed;
   const auto status = std::filesystem::status(file, failed);
@@ -71,11 +71,11 @@ Loaded<std::string> Document::read(const std::string& file) {
   return {std::move(text), {}};
 }
 
-void Document::add(const toml::source_region& where, std::string key, std::string value,
-                   std::string expected) {
+void Document::add(const toml::source_region& where, std::string key, std::string value, std::string expected,
+                   std::string code) {
   bad_.insert(key);
   problems_.push_back(Problem{file_, where.begin.line, where.begin.column, std::move(key), std::move(value),
-                              std::move(expected)});
+                              std::move(expected), std::move(code)});
 }
 
 std::string_view Document::line(std::uint32_t number) const {

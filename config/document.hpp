@@ -23,7 +23,8 @@ class Document {
   const toml::table& root() const { return root_; }
   bool parsed() const { return parsed_; }
 
-  void add(const toml::source_region& where, std::string key, std::string value, std::string expected);
+  void add(const toml::source_region& where, std::string key, std::string value, std::string expected,
+           std::string code = {});
   // Whether a problem with this key was added.
   bool bad(const std::string& key) const { return bad_.count(key) > 0; }
   void mark_bad(std::string key) { bad_.insert(std::move(key)); }

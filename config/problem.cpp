@@ -8,6 +8,7 @@ std::string Problem::message() const {
   if (line > 0 && column > 0) text += ":" + std::to_string(column);
   text += ": ";
   if (!key.empty()) text += key + (value.empty() ? " is missing" : " = " + value) + ": ";
+  if (!code.empty()) text += code + ": ";
   return text + expected;
 }
 

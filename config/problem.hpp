@@ -15,7 +15,9 @@ struct Problem {
   std::string key;           // "admission.rate", "replica[1].layers"
   std::string value;         // as written, cut to a line; empty: missing
   std::string expected;      // what is allowed: "a number above 0 is expected"
+  std::string code;          // of the finding where there is one: "MICRO_BATCH_ONE"; else empty
 
+  // With the code in front of what is expected.
   // "cluster.toml:12:8: admission.rate = \"fast\": a number above 0 is expected"
   std::string message() const;
 };

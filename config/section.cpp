@@ -120,10 +120,11 @@ const toml::node* Section::take(std::string_view key, Need need, std::string_vie
   return node;
 }
 
-void Section::add(std::string_view key, std::string expected) {
+void Section::add(std::string_view key, std::string expected, std::string code) {
   const toml::node* const node = find(key);
-  if (node == nullptr) return missing(key, std::move(expected));
-  document_->add(node->source(), path_of(key), document_->written(*node), std::move(expected));
+  if (node == nullptr) return missing(key, std::move(expected), std::move(code));
+  document_->add(node->source(), path_of(key), document_->written(*node), std::move(expected),
+                 std::move(code));
 }
 
 void Section::add_item(std::string_view key, std::size_t index, std::string expected) {
@@ -136,9 +137,9 @@ void Section::add_item(std::string_view key, std::size_t index, std::string expe
   document_->mark_bad(path_of(key));
 }
 
-void Section::missing(std::string_view key, std::string expected) {
+void Section::missing(std::string_view key, std::string expected, std::string code) {
   document_->add(table_ == nullptr ? toml::source_region{} : table_->source(), path_of(key), "",
-                 std::move(expected));
+                 std::move(expected), std::move(code));
 }
 
 Section Section::table(std::string_view key, Need need) {
@@ -308,9 +309,9 @@ void Section::integers(std::string_view key, std::vector<std::uint32_t>& out, In
   if (good(key)) out = std::move(found);
 }
 
-void Section::refuse(std::string_view key, const std::string& why) {
+void Section::refuse(std::string_view key, const std::string& why, const std::string& code) {
   asked_.emplace_back(key);
-  if (has(key)) add(key, why);
+  if (has(key)) add(key, why, code);
 }
 
 void Section::finish() {

@@ -63,7 +63,7 @@ class Section {
     add(key, "one of " + list + " is expected");
   }
   // A key that may stand here but not in this case.
-  void refuse(std::string_view key, const std::string& why);
+  void refuse(std::string_view key, const std::string& why, const std::string& code = {});
   // Every key that was not asked for is a problem, with the nearest one that may stand here.
   void finish();
 
@@ -71,9 +71,9 @@ class Section {
   bool has(std::string_view key) const { return find(key) != nullptr; }
   bool good(std::string_view key) const { return !document_->bad(path_of(key)); }
   // A problem with the value of a key that is there, or with an item of a list.
-  void add(std::string_view key, std::string expected);
+  void add(std::string_view key, std::string expected, std::string code = {});
   void add_item(std::string_view key, std::size_t index, std::string expected);
-  void missing(std::string_view key, std::string expected);
+  void missing(std::string_view key, std::string expected, std::string code = {});
   std::string path_of(std::string_view key) const;
   const toml::table* raw() const { return table_; }
 
