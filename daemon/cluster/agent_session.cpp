@@ -20,7 +20,8 @@ class ChannelLine final : public AgentLine {
   platform::ChannelPtr channel_;
 };
 
-boost::asio::awaitable<void> refuse(platform::ChannelPtr channel, protocol::Refusal refusal) {
+boost::asio::awaitable<void> refuse(platform::ChannelPtr channel, std::uint64_t re, std::string code, std::string message) {
+  const protocol::Refusal refusal{re, std::move(code), std::move(message)};
   platform::log("refused " + channel->peer().address + " (" + uri(channel->peer().identity) + "): " + refusal.code + ": " +
                 refusal.message);
   channel->send({platform::Frame::Kind::Message, protocol::encode(refusal, 1)});
@@ -46,11 +47,11 @@ std::optional<protocol::Refusal> check_hello(const protocol::Hello& hello, const
 
 boost::asio::awaitable<void> serve_agent(Leader& leader, platform::ChannelPtr channel, protocol::Envelope first) {
   if (first.type != protocol::Hello::kType)
-    co_return co_await refuse(channel, {first.id, "HELLO_FIRST", "an agent begins with hello"});
+    co_return co_await refuse(channel, first.id, "HELLO_FIRST", "an agent begins with hello");
   auto hello = protocol::decode<protocol::Hello>(first);
-  if (!hello.ok()) co_return co_await refuse(channel, {first.id, "MALFORMED", hello.error().message()});
+  if (!hello.ok()) co_return co_await refuse(channel, first.id, "MALFORMED", hello.error().message());
   if (auto refusal = check_hello(*hello, channel->peer(), leader.config(), first.id))
-    co_return co_await refuse(channel, std::move(*refusal));
+    co_return co_await refuse(channel, refusal->re, refusal->code, refusal->message);
   const std::string node = hello->node;
   const auto session = leader.connected(std::make_shared<ChannelLine>(channel), std::move(hello).value());
   while (true) {
@@ -60,6 +61,10 @@ boost::asio::awaitable<void> serve_agent(Leader& leader, platform::ChannelPtr ch
     auto envelope = protocol::parse_envelope(frame->payload);
     if (!envelope.ok()) {
       platform::log(node + " sends what is no message: " + envelope.error().message());
+      break;
+    }
+    if (!protocol::is_supported(*envelope)) {
+      co_await refuse(channel, envelope->id, "VERSION_UNSUPPORTED", "another version than the one it began with");
       break;
     }
     if (!leader.received(node, session, *envelope)) break;

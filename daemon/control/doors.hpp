@@ -23,7 +23,8 @@ class Doors {
  private:
   // The first message, if it is one of this major version; else the connection is answered and closed.
   boost::asio::awaitable<std::optional<protocol::Envelope>> first_message(platform::ChannelPtr channel);
-  boost::asio::awaitable<void> refuse(platform::ChannelPtr channel, protocol::Refusal refusal);
+  boost::asio::awaitable<void> refuse(platform::ChannelPtr channel, std::uint64_t re, std::string code,
+                                      std::string message);
 
   Leader& leader_;
   GatewaySeat& gateway_;

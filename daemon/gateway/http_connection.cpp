@@ -30,6 +30,15 @@ std::string status_line(unsigned status) {
          std::string(http::obsolete_reason(http::int_to_status(status))) + "\r\n";
 }
 
+// Answers to what is no proper HTTP. (Also: g++ 12 destroys an aggregate twice that is made within co_await.)
+HttpAnswer plain(unsigned status, std::string text) {
+  HttpAnswer answer;
+  answer.status = status;
+  answer.content_type = "text/plain";
+  answer.body = std::move(text);
+  return answer;
+}
+
 }  // namespace
 
 class Connection::Reader {
@@ -114,12 +123,12 @@ asio::awaitable<bool> Connection::read_request() {
                                      asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();
   }
-  if (late) co_return co_await refuse({408, "text/plain", "the request's headers took too long\n", {}, true});
+  if (late) co_return co_await refuse(plain(408, "the request's headers took too long\n"));
   if (error == http::error::end_of_stream) co_return false;
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
-    co_return co_await refuse({431, "text/plain", "the request's headers are too large\n", {}, true});
+    co_return co_await refuse(plain(431, "the request's headers are too large\n"));
   if (error && error.category() == http::make_error_code(http::error::bad_method).category())
-    co_return co_await refuse({400, "text/plain", "not HTTP: " + error.message() + "\n", {}, true});
+    co_return co_await refuse(plain(400, "not HTTP: " + error.message() + "\n"));
   if (error) co_return false;
   const auto& head = parser.get();
   http10_ = head.version() == 10;
@@ -159,14 +168,14 @@ asio::awaitable<bool> Connection::read_body() {
     co_await http::async_read(socket_, reader_->buffer(), parser, asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();
   }
-  if (late) co_return co_await refuse({408, "text/plain", "the request's body took too long\n", {}, true});
+  if (late) co_return co_await refuse(plain(408, "the request's body took too long\n"));
   if (error == http::error::body_limit) {
     auto answer_413 = too_large();
     answer_413.status = 413;
     co_return co_await refuse(std::move(answer_413));
   }
   if (error && error.category() == http::make_error_code(http::error::bad_method).category())
-    co_return co_await refuse({400, "text/plain", "not HTTP: " + error.message() + "\n", {}, true});
+    co_return co_await refuse(plain(400, "not HTTP: " + error.message() + "\n"));
   if (error) co_return false;
   request_.body = std::move(parser.get().body());
   co_return true;
