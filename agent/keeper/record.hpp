@@ -2,6 +2,7 @@
 // values are percent-encoded where they hold a control character, a '%' or nothing.
 //
 //   spec      by the agent, before the keeper starts
+//   lock      by the agent; locked for as long as the keeper lives, which gets it as standard input
 //   record    by the keeper, when the stage has started: who is who
 //   log       by the keeper: the stage's output; log.1 is what came before
 //   sock      by the keeper: its socket (protocol: clients.hpp)
@@ -23,6 +24,7 @@
 namespace troika::keeper {
 
 inline constexpr const char* kSpecFile = "spec";
+inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kRecordFile = "record";
 inline constexpr const char* kLogFile = "log";
 inline constexpr const char* kOldLogFile = "log.1";

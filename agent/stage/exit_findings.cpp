@@ -1,0 +1,50 @@
+#include "agent/stage/exit_findings.hpp"
+
+#include <csignal>
+#include <cstring>
+
+namespace troika::agent {
+
+std::string exit_text(const protocol::ExitStatus& exit) {
+  if (!exit.known) return "an unknown status";
+  if (exit.signal != 0)
+    return "signal " + std::to_string(exit.signal) + " (" + ::strsignal(exit.signal) + ")";
+  return "code " + std::to_string(exit.code);
+}
+
+std::vector<Finding> exit_findings(const std::string& node, const StageKey& key,
+                                   const protocol::ExitStatus& exit, const std::string& reason) {
+  std::vector<Finding> findings;
+  const std::string subject = troika::text(key.stage);
+  const std::string because = reason.empty() ? "" : ": " + reason;
+  Evidence evidence{
+      {"code", std::int64_t{exit.code}}, {"signal", std::int64_t{exit.signal}}, {"known", exit.known}};
+  if (!exit.known) {
+    findings.push_back(finding(Code::STAGE_DIED, node, subject,
+                               text(key) + " is gone and nobody saw how it ended: its keeper was killed",
+                               "look for who killed troika-keeper: the kernel's log, the journal",
+                               std::move(evidence)));
+    return findings;
+  }
+  if (exit.requested) {
+    if (exit.signal == SIGKILL)
+      findings.push_back(finding(Code::KILLED_BY_US, node, subject,
+                                 text(key) + " did not end within its grace and was killed", {},
+                                 std::move(evidence)));
+    return findings;
+  }
+  findings.push_back(
+      finding(Code::STAGE_DIED, node, subject,
+              text(key) + " ended with " + exit_text(exit) + " and nobody asked it to" + because,
+              "read its log: troika logs " + subject, evidence));
+  if (exit.signal == SIGKILL || exit.signal == SIGTERM || exit.signal == SIGINT || exit.signal == SIGHUP)
+    findings.push_back(
+        finding(Code::KILL_UNCLAIMED, node, subject,
+                "signal " + std::to_string(exit.signal) + " for " + text(key) +
+                    " was sent by nobody of Troika; 137 alone does not mean out of memory",
+                "look for oom-kill, earlyoom or an operator in the kernel's log and the journal",
+                std::move(evidence)));
+  return findings;
+}
+
+}  // namespace troika::agent
