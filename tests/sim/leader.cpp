@@ -127,6 +127,8 @@ void Leader::on_gateway(Term term) {
 }
 
 void Leader::on_drained(const std::string& replica, Epoch epoch) {
+  for (const ReplicaView& r : cluster_.replicas())
+    world_.count.drains_done += r.name == replica && r.epoch == epoch && r.phase == Phase::Draining;
   feed(GatewayDrained{replica, epoch});
 }
 
@@ -216,7 +218,12 @@ void Leader::act(const SendStart& a) {
 
 void Leader::act(const SendStop& a) {
   world_.note("send stop", world_.replica_index(a.stage.replica), a.stage.rank.count, number(a.epoch));
-  if (has(a.reason, "nobody wants")) ++world_.count.strays_swept;
+  if (has(a.reason, "nobody wants"))
+    ++world_.count.strays_swept;
+  else if (route_.has_value())
+    for (const RouteEntry& e : *route_)
+      if (e.replica == a.stage.replica && e.epoch <= a.epoch)
+        world_.checks.fail("a stage was stopped behind an open gate");
   if (!stops_sent_.insert({{text(a.stage), a.epoch.count}, true}).second) ++world_.count.stops_resent;
   const SessionPtr session = session_of(a.node);
   if (session == nullptr) return;
@@ -265,7 +272,6 @@ void Leader::act(const OpenIncident& a) {
   if (has(a.findings, Code::REPLICA_FAILED)) {
     count.failed_by_node_lost += has(a.findings, Code::NODE_LOST);
     count.failed_by_reboot += has(a.findings, Code::NODE_REBOOTED);
-    count.failed_by_refusal += has(a.findings, Code::STALE_EPOCH) || has(a.findings, Code::STALE_TERM);
     count.failed_by_no_progress += has(a.findings, Code::START_FAILED);
     count.failed_by_probe += has(a.findings, Code::NOT_READY);
   }

@@ -1,8 +1,8 @@
 // troika_sim: runs seeded schedules of faults against the policies.
-//   troika_sim [--seeds N] [--first N]        N runs (default 10000, or TROIKA_SIM_SEEDS), then the counters
-//   troika_sim --seed N                       one run again, with its trace
-//   troika_sim --mutation NAME --seeds N      proves that the checks find this fault of the harness: must
-//   fail troika_sim --twice N                      each run twice: the traces must be equal
+//   troika_sim [--seeds N] [--first N]        N runs (default: TROIKA_SIM_SEEDS, else 10000), then the
+//   counters troika_sim --seed N                       one run again, with its trace troika_sim --mutation
+//   NAME --seeds N      proves that the checks find this fault of the harness: must fail troika_sim --twice N
+//   each run twice: the traces must be equal
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -16,7 +16,7 @@ using namespace troika::sim;
 
 struct Options {
   std::uint64_t first = 1;
-  std::uint64_t seeds = 10000;
+  std::uint64_t seeds = TROIKA_SIM_SCHEDULES;
   bool one = false;
   bool twice = false;
   Mutation mutation = Mutation::None;

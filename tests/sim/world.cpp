@@ -145,7 +145,7 @@ bool World::run() {
   client();
   run_for(8s);
   fault();
-  run_for(45s);
+  run_for(90s);
   cease_faults();
   expect_service();
   expect_start();
