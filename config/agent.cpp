@@ -15,7 +15,9 @@ const std::vector<std::pair<std::string_view, EngineKind>> kKinds{{"native", Eng
                                                                   {"llamacpp", EngineKind::Llamacpp}};
 
 bool is_loopback(const std::string& host) {
-  return host.starts_with("127.") || host == "::1" || host == "localhost";
+  // Not the name 127.0.0.1.example.org.
+  const bool digits = host.find_first_not_of("0123456789.") == std::string::npos;
+  return (host.starts_with("127.") && digits) || host == "::1" || host == "localhost";
 }
 
 bool is_wildcard(const std::string& host) {

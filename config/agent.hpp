@@ -40,20 +40,20 @@ struct AgentConfig {
   std::string run_dir = "/run/troika/agent";
   std::string keeper = "/usr/lib/troika/troika-keeper";  // program
   // [leader]
-  std::vector<Endpoint> leaders;   // addresses = ["host:port"]
+  std::vector<Endpoint> leaders;  // addresses = ["host:port"]
   // [tls]
   std::string ca = "/etc/troika/pki/ca.crt";
   std::string certificate = "/etc/troika/pki/agent.crt";
   std::string key = "/etc/troika/pki/agent.key";
   // [relay]
   Endpoint relay_listen{"0.0.0.0", 7444};
-  Endpoint relay_advertise;        // what gateways are told; host empty: the listen address
+  Endpoint relay_advertise;  // what gateways are told; host empty: the listen address
   // [model]
   std::string model_path;
   // [fabric]
   std::vector<std::string> interfaces;  // netdevs of the links, in order
   // [log]
-  Bytes stage_log_limit{16u << 20};     // kept of each stage's output
+  Bytes stage_log_limit{16u << 20};  // kept of each stage's output
   // [[engine]]
   std::vector<EngineProfile> engines;
 };

@@ -1,4 +1,5 @@
-// /etc/troika/cluster.toml: text -> plain structs. Every error names file, line, key, value and what is allowed.
+// /etc/troika/cluster.toml: text -> plain structs. Every error names file, line, key, value and what is
+// allowed.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,8 @@ struct GatewayConfig {
 
 struct ModelConfig {
   std::string name;
-  std::string path;       // on this machine: tokenizer files for counting tokens; agents have paths of their own
-  std::string manifest;   // file
+  std::string path;  // on this machine: tokenizer files for counting tokens; agents have paths of their own
+  std::string manifest;       // file
   std::uint32_t layers = 43;  // of the model; the layers of every replica must add up to it
 };
 

@@ -11,7 +11,9 @@
 namespace troika::config {
 namespace {
 
-constexpr std::uintmax_t kMaxFile = 1u << 20;
+constexpr std::uintmax_t kMaxFile = 256u << 10;  // 256 nodes in 64 replicas take 20 KiB
+// Tables in tables are destroyed by recursion.
+constexpr std::ptrdiff_t kMaxDots = 64;
 constexpr std::size_t kMaxWritten = 100;  // characters of a value that a message repeats
 
 bool continues_character(char c) {
@@ -39,9 +41,63 @@ std::string cut(std::string text) {
   return text.substr(0, end) + "...";
 }
 
+// Dots of the key, or of the whole line where an inline table may have keys of its own.
+std::uint32_t first_deep_line(std::string_view text) {
+  std::uint32_t number = 0;
+  while (!text.empty()) {
+    ++number;
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    const std::string_view keys =
+        line.find('{') == std::string_view::npos ? line.substr(0, line.find('=')) : line;
+    const bool comment = line.starts_with('#');
+    if (!comment && std::count(keys.begin(), keys.end(), '.') > kMaxDots) return number;
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return 0;
+}
+
+// Whether the parser reaches an end, good or bad, without breaking an assertion of its own.
+bool is_parsable(std::string_view text) {
+  try {
+    (void)toml::parse(text);
+    return true;
+  } catch (const TomlInvariant&) {
+    return false;
+  }
+}
+
+// The parser reads forward only: a text cut before the line is parsable, one with it is not.
+std::uint32_t first_unparsable_line(std::string_view text) {
+  std::vector<std::size_t> ends;  // of each line
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1);
+    ends.push_back(end + 1);
+    at = end + 1;
+  }
+  const auto first = std::partition_point(ends.begin(), ends.end(),
+                                          [&](std::size_t end) { return is_parsable(text.substr(0, end)); });
+  return static_cast<std::uint32_t>(first - ends.begin()) + 1;
+}
+
 }  // namespace
 
+void break_toml(const char* assertion) {
+  throw TomlInvariant(assertion);
+}
+
 Document::Document(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {
+  parse();
+}
+
+void Document::parse() {
+  const auto not_toml = [this](std::uint32_t at_line, std::uint32_t column, std::string reason) {
+    const toml::source_position at{at_line, column};
+    add({at, at, nullptr}, "", "", "not TOML: " + std::move(reason));
+  };
+  if (const std::uint32_t deep = first_deep_line(text_); deep > 0)
+    return not_toml(deep, 0, "tables nested deeper than " + std::to_string(kMaxDots));
+  if (!is_parsable(text_)) return not_toml(first_unparsable_line(text_), 0, "the line cannot be read");
   toml::parse_result result = toml::parse(text_);
   parsed_ = result.succeeded();
   if (parsed_) {
@@ -49,7 +105,7 @@ Document::Document(std::string_view text, std::string file) : text_(text), file_
     return;
   }
   const toml::parse_error& error = result.error();
-  add(error.source(), "", "", "not TOML: " + std::string(error.description()));
+  not_toml(error.source().begin.line, error.source().begin.column, std::string(error.description()));
 }
 
 Loaded<std::string> Document::read(const std::string& file) {
@@ -63,7 +119,7 @@ Loaded<std::string> Document::read(const std::string& file) {
   if (!std::filesystem::exists(status)) return bad("No such file or directory");
   if (!std::filesystem::is_regular_file(status)) return bad("not a regular file");
   if (std::filesystem::file_size(file, failed) > kMaxFile || failed)
-    return bad(failed ? failed.message() : "longer than 1 MiB");
+    return bad(failed ? failed.message() : "longer than 256 KiB");
   std::ifstream in(file, std::ios::binary);
   if (!in) return bad(std::strerror(errno));
   std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());

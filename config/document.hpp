@@ -1,14 +1,13 @@
 // A TOML text, parsed, with the problems found in it. Inside config/ only.
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/problem.hpp"
+#include "config/toml.hpp"
 
 namespace troika::config {
 
@@ -17,7 +16,7 @@ class Document {
   // A syntax error is the document's only problem; its root is then empty.
   Document(std::string_view text, std::string file);
 
-  // The content of a file, or the problem with it; at most 1 MiB.
+  // The content of a file, or the problem with it; at most 256 KiB.
   static Loaded<std::string> read(const std::string& file);
 
   const toml::table& root() const { return root_; }
@@ -34,6 +33,7 @@ class Document {
   std::vector<Problem> problems() const;
 
  private:
+  void parse();
   std::string_view line(std::uint32_t number) const;
 
   std::string_view text_;

@@ -138,8 +138,10 @@ void Section::add_item(std::string_view key, std::size_t index, std::string expe
 }
 
 void Section::missing(std::string_view key, std::string expected, std::string code) {
-  document_->add(table_ == nullptr ? toml::source_region{} : table_->source(), path_of(key), "",
-                 std::move(expected), std::move(code));
+  // A whole table is missing from the file, not from a line.
+  const bool somewhere = table_ != nullptr && !path_.empty();
+  document_->add(somewhere ? table_->source() : toml::source_region{}, path_of(key), "", std::move(expected),
+                 std::move(code));
 }
 
 Section Section::table(std::string_view key, Need need) {

@@ -1,0 +1,121 @@
+// agent.toml: ranges, and figures that contradict one another.
+#include "config/agent.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/config/example.hpp"
+
+namespace troika::config {
+namespace {
+
+TEST(Agent, TheExampleIsReadWhole) {
+  const auto loaded = parse_agent(kAgent, "agent.toml");
+  ASSERT_TRUE(loaded.config.has_value()) << loaded.problems[0].message();
+  const AgentConfig& a = *loaded.config;
+  EXPECT_EQ(a.cluster, "lab");
+  EXPECT_EQ(a.node, "spark-1");
+  EXPECT_EQ(a.state_dir, "/var/lib/troika/agent");
+  EXPECT_EQ(a.run_dir, "/run/troika/agent");
+  EXPECT_EQ(a.keeper, "/usr/lib/troika/troika-keeper");
+  EXPECT_EQ(a.leaders, (std::vector<Endpoint>{{"10.0.0.1", 7443}, {"leader-2.lab", 7443}}));
+  EXPECT_EQ(a.key, "/etc/troika/pki/agent.key");
+  EXPECT_EQ(a.relay_listen, (Endpoint{"0.0.0.0", 7444}));
+  EXPECT_EQ(a.relay_advertise, (Endpoint{"10.0.0.11", 7444}));
+  EXPECT_EQ(a.model_path, "/srv/models/deepseek-v4-flash-nvfp4");
+  EXPECT_EQ(a.interfaces, (std::vector<std::string>{"enp1s0f0np0", "enP2p1s0f0np0"}));
+  EXPECT_EQ(a.stage_log_limit, Bytes{16u << 20});
+  ASSERT_EQ(a.engines.size(), 2u);
+  EXPECT_EQ(a.engines[0].kind, EngineKind::Native);
+  EXPECT_EQ(a.engines[0].link, (Endpoint{"10.0.1.1", 30100}));
+  EXPECT_EQ(a.engines[0].kv_budget, Bytes{8ull << 30});
+  EXPECT_EQ(a.engines[0].arguments, (std::vector<std::string>{"--log", "plain"}));
+  EXPECT_EQ(a.engines[0].environment.at("OMP_NUM_THREADS"), "4");
+  EXPECT_EQ(a.engines[1].kind, EngineKind::Sglang);
+  EXPECT_EQ(a.engines[1].api, (Endpoint{"127.0.0.1", 30000}));
+}
+
+struct Wrong {
+  std::string from;
+  std::string to;
+  std::string key;
+  std::string value;
+  std::string expected;
+};
+
+const Wrong kWrong[] = {
+    {"cluster = \"lab\"", "cluster = \"a b\"", "node.cluster", "\"a b\"", "1 to 63"},
+    {"name = \"spark-1\"", "name = \"Spark\"", "node.name", "\"Spark\"", "1 to 63"},
+    {"\"/var/lib/troika/agent\"", "\"x\"", "node.state_dir", "\"x\"", "absolute path"},
+    {"\"/run/troika/agent\"", "\"y\"", "node.run_dir", "\"y\"", "absolute path"},
+    {"\"/run/troika/agent\"", "\"/var/lib/troika/agent\" ", "node.run_dir", "\"/var/lib/troika/agent\"",
+     "another folder"},
+    {"\"/usr/lib/troika/troika-keeper\"", "\"keeper\"", "node.keeper", "\"keeper\"", "absolute path"},
+    {"[\"10.0.0.1:7443\", \"leader-2.lab:7443\"]", "[]", "leader.addresses", "[]", "at least one"},
+    {"\"leader-2.lab:7443\"", "\"leader-2.lab\"", "leader.addresses[1]", "\"leader-2.lab\"", "host:port"},
+    {"\"leader-2.lab:7443\"", "7443", "leader.addresses[1]", "7443", "a text in quotes"},
+    {"\"leader-2.lab:7443\"", "\"10.0.0.1:7443\"", "leader.addresses[1]", "\"10.0.0.1:7443\"",
+     "in the list already"},
+    {"\"leader-2.lab:7443\"", "\"0.0.0.0:7443\"", "leader.addresses[1]", "\"0.0.0.0:7443\"", "one machine"},
+    {"\"/etc/troika/pki/ca.crt\"", "\"c\"", "tls.ca", "\"c\"", "absolute path"},
+    {"\"/etc/troika/pki/agent.crt\"", "\"c\"", "tls.certificate", "\"c\"", "absolute path"},
+    {"\"/etc/troika/pki/agent.key\"", "\"c\"", "tls.key", "\"c\"", "absolute path"},
+    {"\"0.0.0.0:7444\"", "\":7444\"", "relay.listen", "\":7444\"", "host:port"},
+    {"\"10.0.0.11:7444\"", "\"[::]:7444\"", "relay.advertise", "\"[::]:7444\"",
+     "where gateways reach this node"},
+    {"\"/srv/models/deepseek-v4-flash-nvfp4\"", "\"m\"", "model.path", "\"m\"", "absolute path"},
+    {"\"enP2p1s0f0np0\"", "\"enp1s0f0np0\"", "fabric.interfaces[1]", "\"enp1s0f0np0\"",
+     "each interface once"},
+    {"\"enP2p1s0f0np0\"", "\"../x\"", "fabric.interfaces[1]", "\"../x\"", "a network interface"},
+    {"\"enP2p1s0f0np0\"", "\"sixteencharacter\"", "fabric.interfaces[1]", "\"sixteencharacter\"",
+     "at most 15 characters"},
+    {"stage_limit = \"16MiB\"", "stage_limit = \"1KiB\"", "log.stage_limit", "\"1KiB\"", "at least 64KiB"},
+    {"kind = \"native\"", "kind = \"external\"", "engine[0].kind", "\"external\"",
+     "one of native, sglang, vllm, trtllm, llamacpp"},
+    {"kind = \"sglang\"", "kind = \"native\" ", "engine[1].kind", "\"native\"",
+     "one [[engine]] of each kind"},
+    {"\"/usr/lib/troika/troika-stage\"", "\"troika-stage\"", "engine[0].program", "\"troika-stage\"",
+     "absolute path"},
+    // Engines have no access control: an address that others reach would open the model to everybody.
+    {"\"127.0.0.1:30000\"", "\"0.0.0.0:30000\"", "engine[0].api", "\"0.0.0.0:30000\"", "a loopback address"},
+    {"\"127.0.0.1:30000\"", "\"10.0.0.1:30000\"", "engine[0].api", "\"10.0.0.1:30000\"",
+     "a loopback address"},
+    {"\"127.0.0.1:30000\"", "\"[::]:30000\"", "engine[0].api", "\"[::]:30000\"", "a loopback address"},
+    {"\"127.0.0.1:30000\"", "\"127.0.0.1.example.org:30000\"", "engine[0].api",
+     "\"127.0.0.1.example.org:30000\"", "a loopback address"},
+    {"\"10.0.1.1:30100\"", "\"0.0.0.0:30100\"", "engine[0].link", "\"0.0.0.0:30100\"",
+     "where the stage before"},
+    {"\"10.0.1.1:30100\"", "\"127.0.0.1:30000\" ", "engine[0].link", "\"127.0.0.1:30000\"",
+     "another address than api"},
+    {"kv_budget = \"8GiB\"", "kv_budget = -1", "engine[0].kv_budget", "-1", "a size is expected"},
+    {"[\"--log\", \"plain\"]", "[\"--log\", 3]", "engine[0].arguments[1]", "3", "a text in quotes"},
+    // Mode 70: an empty variable is not an unset one.
+    {"\"4\"", "\"\"", "engine[0].environment.OMP_NUM_THREADS", "\"\"", "ENV_EMPTY: a value is expected"},
+    {"\"4\"", "4", "engine[0].environment.OMP_NUM_THREADS", "4", "a text in quotes"},
+    {"OMP_NUM_THREADS", "\"A=B\"", "engine[0].environment.A=B", "\"4\"", "a variable's name"},
+};
+
+TEST(Agent, EachWrongValueIsNamed) {
+  for (const Wrong& wrong : kWrong) {
+    const std::string text = replaced(kAgent, wrong.from, wrong.to);
+    const auto loaded = parse_agent(text, "agent.toml");
+    SCOPED_TRACE(wrong.to);
+    EXPECT_FALSE(loaded.config.has_value());
+    const Problem* found = nullptr;
+    for (const Problem& problem : loaded.problems)
+      if (found == nullptr && problem.key == wrong.key) found = &problem;
+    ASSERT_NE(found, nullptr) << (loaded.problems.empty() ? "no problem" : loaded.problems[0].message());
+    EXPECT_EQ(found->file, "agent.toml");
+    EXPECT_EQ(found->value, wrong.value);
+    EXPECT_NE(found->message().find(wrong.expected), std::string::npos) << found->message();
+    const std::string line = split(text)[found->line - 1];
+    EXPECT_EQ(line.substr(found->column - 1, wrong.value.size()), wrong.value) << found->message();
+  }
+}
+
+TEST(Agent, LoopbackHasThreeNames) {
+  for (const char* api : {"127.0.0.2:1", "[::1]:1", "localhost:1"})
+    EXPECT_TRUE(parse_agent(replaced(kAgent, "127.0.0.1:30000", api), "a").config.has_value()) << api;
+}
+
+}  // namespace
+}  // namespace troika::config
