@@ -11,7 +11,7 @@
 
 namespace troika::agent {
 
-Status Stages::adopt() {
+Status Stages::adopt(const std::function<bool(const StageKey&)>& told) {
   const std::string folder = home_.run_dir + "/stages";
   TROIKA_CHECK(platform::make_directories(folder, 0700));
   std::set<std::string> names;
@@ -22,18 +22,19 @@ Status Stages::adopt() {
       if (entry->d_name[0] != '.') names.insert(entry->d_name);
   }
   for (const std::string& name : names)
-    adopt_folder(name);
+    adopt_folder(name, told);
   adopt_marked();
   return Done{};
 }
 
-void Stages::adopt_folder(const std::string& folder) {
+void Stages::adopt_folder(const std::string& folder, const std::function<bool(const StageKey&)>& told) {
   const std::string path = home_.run_dir + "/stages/" + folder;
   const auto key = key_of_folder(folder);
   if (!key.ok()) {
     platform::log("left aside: " + path + " is no stage's run directory");
     return;
   }
+  if (told(*key)) return;
   auto file = read_stage_file(path + "/" + kStageFile);
   const bool sound = file.ok() && file->key() == *key;
   platform::log("found " + text(*key) + (sound ? "" : ", its run directory is broken"));

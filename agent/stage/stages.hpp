@@ -29,9 +29,10 @@ class Stages {
   Stages(boost::asio::any_io_executor executor, const config::AgentConfig& config, Fence& fence,
          std::function<void(const protocol::StageReport&)> report);
 
-  // Finds what runs from before; to be called once, before anything is started. Errors: the run directory is
+  // Finds what runs from before; to be called once, before anything is started. Stages of which `told` says
+  // that the leader is being told of their release already are left as they are. Errors: the run directory is
   // unusable.
-  Status adopt();
+  Status adopt(const std::function<bool(const StageKey&)>& told);
 
   std::optional<Refused> start(const protocol::StartStage& message);
   std::optional<Refused> stop(const protocol::StopStage& message);
@@ -45,7 +46,7 @@ class Stages {
 
  private:
   void add(std::shared_ptr<Stage> stage);
-  void adopt_folder(const std::string& folder);
+  void adopt_folder(const std::string& folder, const std::function<bool(const StageKey&)>& told);
   void adopt_marked();
   std::optional<Refused> launch(const protocol::StartStage& message, const config::EngineProfile& profile,
                                 const adapters::EngineAdapter& adapter);

@@ -1,0 +1,126 @@
+#include "agent/verification.hpp"
+
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <iterator>
+
+#include "agent/model/proof.hpp"
+#include "agent/node/facts.hpp"
+#include "agent/stage/addresses.hpp"
+#include "agent/stage/identity.hpp"
+#include "engine/adapters/adapter.hpp"
+#include "platform/clock.hpp"
+
+namespace troika::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kProgressEvery{200};
+
+Finding start_failed(const config::AgentConfig& config, const StageId& stage, std::string message,
+                     std::string remedy) {
+  return finding(Code::START_FAILED, config.node, text(stage), std::move(message), std::move(remedy));
+}
+
+void check_profile(const config::AgentConfig& config, const protocol::Verify& verify,
+                   std::vector<Finding>& findings) {
+  const StageId stage{verify.replica, verify.rank};
+  const config::EngineProfile* profile = nullptr;
+  for (const config::EngineProfile& one : config.engines)
+    if (config::name(one.kind) == verify.engine) profile = &one;
+  if (profile == nullptr) {
+    findings.push_back(start_failed(config, stage,
+                                    "no engine of kind " + verify.engine + " may run on " + config.node,
+                                    "add an [[engine]] of this kind to agent.toml"));
+    return;
+  }
+  if (const auto adapter = adapters::adapter_for(verify.engine); !adapter.ok())
+    findings.push_back(start_failed(config, stage, adapter.error().message(), "use kind = \"native\""));
+  for (const std::string& program : {profile->program, config.keeper}) {
+    if (::access(program.c_str(), X_OK) != 0)
+      findings.push_back(start_failed(config, stage, program + " is not there or may not be executed",
+                                      "install it, or correct its path in agent.toml"));
+  }
+  std::vector<std::string> addresses{config::text(profile->link)};
+  if (verify.rank.count == 0) addresses.push_back(config::text(profile->api));
+  for (const std::string& address : addresses) {
+    const platform::PortState port = port_state(address);
+    if (port.kind == platform::PortState::Kind::Taken)
+      findings.push_back(finding(
+          Code::PORT_FOREIGN, config.node, address,
+          "port " + address + " is taken by process " + std::to_string(port.pid) + ": " + port.command,
+          "stop it, or give the engine's profile another port in agent.toml",
+          {{"pid", std::int64_t{port.pid}}, {"command", port.command}}));
+    else if (port.kind == platform::PortState::Kind::CannotTell)
+      findings.push_back(finding(Code::CANNOT_TELL, config.node, "port " + address, port.reason));
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> check_node(const config::AgentConfig& config, const protocol::Verify& verify,
+                                const std::vector<policies::HeldStage>& held) {
+  std::vector<Finding> findings = node::read_node("/", {config.node, config.interfaces}).findings;
+  // A kernel without pressure figures can start a stage all the same; the heartbeats go on saying it.
+  std::erase_if(findings, [](const Finding& f) {
+    return f.code == Code::CANNOT_TELL && f.subject == "memory_pressure";
+  });
+  for (const policies::HeldStage& one : held)
+    findings.push_back(finding(Code::NOT_RELEASED, config.node, config.node,
+                               text(StageKey{one.stage, one.epoch}) + " is not released on this node",
+                               "stop it: troika stop " + one.stage.replica));
+  // The ports of a stage that is held are its own.
+  if (held.empty()) check_profile(config, verify, findings);
+  return findings;
+}
+
+Verification::Verification(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+Verification::~Verification() {
+  cancel();
+  worker_.join();
+}
+
+void Verification::cancel() {
+  if (job_) job_->cancelled = true;
+  job_.reset();
+}
+
+void Verification::start(const config::AgentConfig& config, protocol::Verify verify,
+                         std::vector<Finding> findings, Progress progress, Done done) {
+  cancel();
+  job_ = std::make_shared<Job>();
+  job_->request = verify.request;
+  model::ProofPlan plan{config.model_path, std::move(verify.manifest), config.node};
+  boost::asio::post(worker_, [this, job = job_, plan = std::move(plan), digest = verify.manifest_digest,
+                              findings = std::move(findings), progress = std::move(progress),
+                              done = std::move(done)]() mutable {
+    if (job->cancelled) return;
+    Instant said{};
+    const auto tell = [&](const model::ProofProgress& p) {
+      if (platform::now() - said < kProgressEvery && p.files_done != p.files_total) return;
+      said = platform::now();
+      boost::asio::post(executor_, [job, progress,
+                                    message = protocol::VerifyProgress{job->request, p.done, p.total,
+                                                                       p.files_done, p.files_total}] {
+        if (!job->cancelled) progress(message);
+      });
+    };
+    model::ModelProof proof = model::prove_model(plan, tell, job->cancelled);
+    protocol::VerifyDone answer{job->request,  proof.manifest_digest, proof.files,   proof.shards,
+                                proof.tensors, proof.bytes,           proof.seconds, std::move(findings)};
+    if (proof.manifest_digest != digest)
+      answer.findings.push_back(finding(Code::MANIFEST_DIFFERS, plan.node, "manifest",
+                                        "the manifest that arrived is not the one that the leader named",
+                                        "use one version of Troika on all machines",
+                                        {{"leader", digest}, {"here", proof.manifest_digest}}));
+    std::move(proof.findings.begin(), proof.findings.end(), std::back_inserter(answer.findings));
+    boost::asio::post(executor_, [this, job, done, answer = std::move(answer)]() mutable {
+      if (job->cancelled) return;
+      job_.reset();
+      done(std::move(answer));
+    });
+  });
+}
+
+}  // namespace troika::agent

@@ -1,0 +1,50 @@
+// The proof of this node for a start: model, links, memory, engine profile, ports, leftovers.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "config/agent.hpp"
+#include "policies/fencing.hpp"
+#include "protocol/messages.hpp"
+
+namespace troika::agent {
+
+// What a start needs beside the model, judged on the reactor's thread in milliseconds. Beyond the codes of
+// the facts: START_FAILED (no profile, program missing), PORT_FOREIGN, NOT_RELEASED (a stage of an earlier
+// epoch is still held).
+std::vector<Finding> check_node(const config::AgentConfig& config, const protocol::Verify& verify,
+                                const std::vector<policies::HeldStage>& held);
+
+// One proof at a time in a thread of its own; a new one cancels the one before, which is then not answered.
+class Verification {
+ public:
+  using Progress = std::function<void(const protocol::VerifyProgress&)>;
+  using Done = std::function<void(protocol::VerifyDone)>;
+
+  explicit Verification(boost::asio::any_io_executor executor);
+  ~Verification();
+
+  // `findings`: of check_node; they come first in the answer. The callbacks run on the executor.
+  void start(const config::AgentConfig& config, protocol::Verify verify, std::vector<Finding> findings,
+             Progress progress, Done done);
+  void cancel();
+  // The request being worked on, 0: none.
+  std::uint64_t running() const { return job_ ? job_->request : 0; }
+
+ private:
+  struct Job {
+    std::uint64_t request = 0;
+    std::atomic<bool> cancelled{false};
+  };
+
+  boost::asio::any_io_executor executor_;
+  std::shared_ptr<Job> job_;
+  boost::asio::thread_pool worker_{1};
+};
+
+}  // namespace troika::agent
