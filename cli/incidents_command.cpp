@@ -50,7 +50,7 @@ int list(const Global& global, const Options& options) {
   const auto since = since_text(options.since);
   if (!since.ok()) return complain(since.error(), kUsage);
   const auto answer = ask_incidents(global, {*since, options.open, kMaxIncidents});
-  if (!answer.ok()) return complain(answer.error, answer.failure);
+  if (!answer.ok()) return complain(answer.error, answer.failure, options.json);
   const auto& incidents = answer.reply->incidents;
   const auto findings = findings_of(incidents);
   print(options.json ? document(report(findings, own_fields(incidents)))
@@ -60,7 +60,7 @@ int list(const Global& global, const Options& options) {
 
 int show(const Global& global, const Options& options) {
   const auto answer = ask_incidents(global, {"", false, kMaxIncidents});
-  if (!answer.ok()) return complain(answer.error, answer.failure);
+  if (!answer.ok()) return complain(answer.error, answer.failure, options.json);
   const auto& all = answer.reply->incidents;
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.id == options.id; });
@@ -85,7 +85,7 @@ void add_incidents(CLI::App& app, const Global& global, int& exit_status) {
   command->add_flag("--json", options->json, "One JSON document");
   CLI::App* const one =
       command->add_subcommand("show", "One incident in full: findings, evidence, remedies, actions");
-  one->add_option("ID", options->id, "Number of the incident")->required()->check(CLI::PositiveNumber);
+  one->add_option("ID", options->id, "Number of the incident")->required();
   one->add_flag("--json", options->json, "One JSON document");
   command->require_subcommand(0, 1);
   command->callback([=, &global, &exit_status] {

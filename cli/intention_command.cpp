@@ -55,7 +55,7 @@ int give(const Global& global, Verb verb, const Options& options) {
           "troika: the leader went away before it told the outcome; the command may go on: see troika "
           "status\n",
           stderr);
-    return complain(answer.error, answer.failure);
+    return complain(answer.error, answer.failure, options.json);
   }
   const protocol::CommandDone& done = *answer.reply;
   if (options.json) {

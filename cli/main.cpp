@@ -10,6 +10,7 @@
 #include "cli/intention_command.hpp"
 #include "cli/pki_command.hpp"
 #include "cli/status_command.hpp"
+#include "cli/terminal.hpp"
 
 namespace {
 
@@ -50,6 +51,13 @@ int run(int argc, char** argv) {
   add_demo(app, global, exit_status);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& e) {
+    // CLI11 misses a command here even where an unknown one was given.
+    const auto words = app.remaining();
+    if (words.empty() || !app.get_subcommands().empty()) return app.exit(e), kUsage;
+    std::fprintf(stderr, "troika: unknown command %s\nRun with --help for more information.\n",
+                 shown(words.front()).c_str());
+    return kUsage;
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kGood : kUsage;
   }

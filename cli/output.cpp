@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "cli/report.hpp"
 #include "cli/terminal.hpp"
 
 namespace troika::cli {
@@ -12,8 +13,9 @@ void print(std::string_view text) {
   std::_Exit(kWrong);
 }
 
-int complain(const Error& error, Exit status) {
+int complain(const Error& error, Exit status, bool json) {
   std::fprintf(stderr, "troika: %s\n", shown(error.message()).c_str());
+  if (json) print(document(report({finding(Code::CANNOT_TELL, "", error.subject, error.message())}, {})));
   return status;
 }
 

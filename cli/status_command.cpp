@@ -24,7 +24,7 @@ struct Options {
 
 int show_once(const Global& global, const Options& options) {
   const auto answer = ask_status(global);
-  if (!answer.ok()) return complain(answer.error, answer.failure);
+  if (!answer.ok()) return complain(answer.error, answer.failure, options.json);
   const auto findings = findings_of(*answer.reply);
   print(options.json ? document(report(findings, protocol::to_json(*answer.reply)))
                      : render_status(*answer.reply, style_of(STDOUT_FILENO)));
