@@ -67,8 +67,11 @@ Result<Envelope> parse_envelope(std::string_view frame) {
   if (!json.is_object()) return bad("not a JSON object");
   Envelope envelope;
   const auto version = json.find("v");
-  if (version == json.end() || !version->is_array() || version->size() != 2 || !(*version)[0].is_number_unsigned() ||
-      !(*version)[1].is_number_unsigned())
+  const auto is_number = [](const Json& part) {
+    return part.is_number_unsigned() && part.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
+  };
+  if (version == json.end() || !version->is_array() || version->size() != 2 || !is_number((*version)[0]) ||
+      !is_number((*version)[1]))
     return bad("\"v\" must be [major, minor]");
   envelope.major = (*version)[0].get<std::uint32_t>();
   envelope.minor = (*version)[1].get<std::uint32_t>();

@@ -1,0 +1,65 @@
+#include "vocabulary/finding.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace troika {
+namespace {
+
+constexpr Code kAll[] = {
+#define CODE(name, severity, subject) Code::name,
+#include "vocabulary/codes.def"
+#undef CODE
+};
+
+TEST(Finding, EveryCodeHasItsOwnName) {
+  std::set<std::string_view> names;
+  for (const Code code : kAll) {
+    EXPECT_TRUE(names.insert(name(code)).second) << name(code);
+    const auto back = parse_code(name(code));
+    ASSERT_TRUE(back.ok());
+    EXPECT_EQ(*back, code);
+  }
+  EXPECT_EQ(name(Code::HASH_MISMATCH), "HASH_MISMATCH");
+  EXPECT_EQ(usual_severity(Code::HASH_MISMATCH), Severity::Error);
+  EXPECT_EQ(usual_severity(Code::CANNOT_TELL), Severity::Info);
+  EXPECT_FALSE(parse_code("hash_mismatch").ok());
+  EXPECT_FALSE(parse_code("").ok());
+}
+
+TEST(Finding, WordsRoundTrip) {
+  for (const Severity s : {Severity::Info, Severity::Warning, Severity::Error})
+    EXPECT_EQ(*parse_severity(name(s)), s);
+  for (const Verdict v : {Verdict::Ok, Verdict::Warning, Verdict::CannotTell, Verdict::Error})
+    EXPECT_EQ(*parse_verdict(name(v)), v);
+  EXPECT_FALSE(parse_severity("fatal").ok());
+  EXPECT_FALSE(parse_verdict("good").ok());
+}
+
+Finding of(Code code, Severity severity) {
+  Finding f = finding(code, "n", "s", "m");
+  f.severity = severity;
+  return f;
+}
+
+// error, then cannot_tell, then warning, then ok.
+TEST(Finding, TheVerdictIsTheWorst) {
+  EXPECT_EQ(verdict_of({}), Verdict::Ok);
+  const Finding info = of(Code::IDLE, Severity::Info), doubt = of(Code::CANNOT_TELL, Severity::Info),
+                warning = of(Code::SUSPECT, Severity::Warning), error = of(Code::WEDGED, Severity::Error);
+  EXPECT_EQ(verdict_of({info}), Verdict::Ok);
+  EXPECT_EQ(verdict_of({warning, info}), Verdict::Warning);
+  EXPECT_EQ(verdict_of({warning, doubt, info}), Verdict::CannotTell);
+  EXPECT_EQ(verdict_of({doubt, error, warning}), Verdict::Error);
+}
+
+TEST(Finding, ExitStatusesAreThoseThatScriptsRelyOn) {
+  EXPECT_EQ(exit_status(Verdict::Ok), 0);
+  EXPECT_EQ(exit_status(Verdict::Warning), 0);
+  EXPECT_EQ(exit_status(Verdict::Error), 1);
+  EXPECT_EQ(exit_status(Verdict::CannotTell), 4);
+}
+
+}  // namespace
+}  // namespace troika
