@@ -67,8 +67,8 @@ json config_of(const MakerOptions& o, const ToyTokenizer& tokens) {
     config["rope_scaling"] = {{"beta_fast", 32},
                               {"beta_slow", 1},
                               {"factor", o.yarn_factor},
-                              {"mscale", 1.0},
-                              {"mscale_all_dim", 1.0},
+                              {"mscale", o.yarn_mscale},
+                              {"mscale_all_dim", o.yarn_mscale_all_dim},
                               {"original_max_position_embeddings", o.original_max_position},
                               {"type", "yarn"}};
   }

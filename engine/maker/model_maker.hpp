@@ -35,6 +35,8 @@ struct MakerOptions {
   bool normalise_topk = true;
   bool yarn = true;
   double yarn_factor = 4;
+  double yarn_mscale = 1;
+  double yarn_mscale_all_dim = 1;
   std::uint32_t original_max_position = 4096;
   std::uint32_t max_position = 16384;
 };
