@@ -79,10 +79,10 @@ class Prober {
                        {"max_tokens", plan_.probe.max_tokens},
                        {"temperature", 0},
                        {"stream", false}};
-    auto answer = co_await fetch(executor_, plan_.api,
-                                 {"POST", std::string(plan_.adapter->completions_path()), "application/json",
-                                  request.dump(-1, ' ', false, Json::error_handler_t::replace)},
-                                 left(), kLargestAnswer);
+    // Made before the co_await: g++ 12 destroys an aggregate twice that is made within it.
+    HttpRequest post{"POST", std::string(plan_.adapter->completions_path()), "application/json",
+                     request.dump(-1, ' ', false, Json::error_handler_t::replace)};
+    auto answer = co_await fetch(executor_, plan_.api, std::move(post), left(), kLargestAnswer);
     if (!answer.ok()) co_return answer.error();
     if (const Status read = read_completion(*answer, done_); !read.ok()) co_return read;
     const auto after = co_await counter();

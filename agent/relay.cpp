@@ -26,6 +26,8 @@ Frame frame_of(const T& message) {
   return {Frame::Kind::Message, protocol::encode(message, 1)};
 }
 
+// g++ 12 destroys an aggregate twice that is made within a co_await expression: refusals, frames and requests
+// are made before it.
 asio::awaitable<void> refuse(platform::ChannelPtr channel, std::uint64_t re, Refused refused) {
   platform::log("relay refused to " + channel->peer().address + ": " + refused.code + ": " + refused.message);
   channel->send(frame_of(protocol::Refusal{re, refused.code, refused.message}));
@@ -77,22 +79,25 @@ asio::awaitable<std::optional<Relay::Accepted>> Relay::accept(platform::ChannelP
                             ? protocol::parse_envelope(first->payload)
                             : Result<protocol::Envelope>{Error{"read the request", "", "a raw frame"}};
   if (!envelope.ok()) {
-    co_await refuse(channel, 0, {"MALFORMED", envelope.error().message()});
+    Refused refused{"MALFORMED", envelope.error().message()};
+    co_await refuse(channel, 0, std::move(refused));
     co_return std::nullopt;
   }
   if (!protocol::is_supported(*envelope)) {
-    co_await refuse(
-        channel, envelope->id,
-        {"VERSION_UNSUPPORTED", "protocol " + std::to_string(protocol::kMajorVersion) + " is spoken here"});
+    Refused refused{"VERSION_UNSUPPORTED",
+                    "protocol " + std::to_string(protocol::kMajorVersion) + " is spoken here"};
+    co_await refuse(channel, envelope->id, std::move(refused));
     co_return std::nullopt;
   }
   if (envelope->type != protocol::RelayRequest::kType) {
-    co_await refuse(channel, envelope->id, {"UNKNOWN_TYPE", "a relay begins with relay_request"});
+    Refused refused{"UNKNOWN_TYPE", "a relay begins with relay_request"};
+    co_await refuse(channel, envelope->id, std::move(refused));
     co_return std::nullopt;
   }
   const auto request = protocol::decode<protocol::RelayRequest>(*envelope);
   if (!request.ok()) {
-    co_await refuse(channel, envelope->id, {"MALFORMED", request.error().message()});
+    Refused refused{"MALFORMED", request.error().message()};
+    co_await refuse(channel, envelope->id, std::move(refused));
     co_return std::nullopt;
   }
   Accepted accepted{*request, {}};
@@ -116,8 +121,10 @@ asio::awaitable<void> Relay::pass_on(platform::ChannelPtr channel, Accepted acce
     auto frame = co_await channel->read(kRequestLimit);
     if (!frame.ok()) co_return;
     if (frame->kind != Frame::Kind::Raw ||
-        request.body.size() + frame->payload.size() > accepted.request.body_bytes.count)
-      co_return co_await refuse(channel, 0, {"MALFORMED", "the body is not as long as was said"});
+        request.body.size() + frame->payload.size() > accepted.request.body_bytes.count) {
+      Refused refused{"MALFORMED", "the body is not as long as was said"};
+      co_return co_await refuse(channel, 0, std::move(refused));
+    }
     request.body += frame->payload;
   }
   if (!request.body.empty()) request.content_type = "application/json";
@@ -139,7 +146,8 @@ asio::awaitable<void> Relay::pass_on(platform::ChannelPtr channel, Accepted acce
         break;
       }
       // Waits for the gateway, and with it the engine's socket: nothing piles up here.
-      const Status sent = co_await channel->write({Frame::Kind::Raw, **std::move(piece)}, kWriteLimit);
+      Frame frame{Frame::Kind::Raw, **std::move(piece)};
+      const Status sent = co_await channel->write(std::move(frame), kWriteLimit);
       if (!sent.ok()) break;
     }
   } else {

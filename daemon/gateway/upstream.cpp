@@ -50,11 +50,14 @@ asio::awaitable<Status> Upstream::pass(protocol::RelayRequest request, std::stri
   const auto self = shared_from_this();
   using Kind = platform::Frame::Kind;
   request.body_bytes = Bytes{body.size()};
-  auto written = co_await channel_->write({Kind::Message, protocol::encode(request, 1)}, limit);
+  // Frames are made before the co_await: g++ 12 destroys an aggregate twice that is made within it.
+  platform::Frame head{Kind::Message, protocol::encode(request, 1)};
+  auto written = co_await channel_->write(std::move(head), limit);
   while (written.ok() && !body.empty()) {
     const auto piece = body.substr(0, protocol::kMaxRawFrame.count);
     body.remove_prefix(piece.size());
-    written = co_await channel_->write({Kind::Raw, std::string(piece)}, limit);
+    platform::Frame frame{Kind::Raw, std::string(piece)};
+    written = co_await channel_->write(std::move(frame), limit);
   }
   if (!written.ok()) {
     over_ = Over{false, written.error().message()};
