@@ -14,6 +14,7 @@
 namespace troika::local {
 namespace {
 
+constexpr Duration kAuthorityValid = std::chrono::hours{24 * 30};
 constexpr Duration kCertificatesValid = std::chrono::hours{24 * 7};
 constexpr Bytes kSpare{256u << 20};  // logs, stores, and what others need meanwhile
 constexpr std::uint64_t kUsualModel =
@@ -100,7 +101,7 @@ Status LocalCluster::make_certificates() {
   using platform::Role;
   const std::string& cluster = options_.shape.cluster;
   TROIKA_CHECK(platform::make_directories(layout_.pki(), 0700));
-  TROIKA_CHECK(platform::make_authority(layout_.pki(), cluster, kCertificatesValid));
+  TROIKA_CHECK(platform::make_authority(layout_.pki(), cluster, kAuthorityValid));
   const auto issue = [&](Role role, const std::string& name) {
     return platform::issue(layout_.pki(), Identity{cluster, role, name}, kCertificatesValid);
   };
