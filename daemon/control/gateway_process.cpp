@@ -68,6 +68,8 @@ void GatewayProcess::start(Instant now) {
   ::posix_spawnattr_setsigdefault(&attributes, &all);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  // Else it would hold the leader's listeners open beyond the leader's end.
+  ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   const std::array<const char*, 5> argv{program_.c_str(), "gateway", "--config", config_.c_str(), nullptr};
   const int failed = ::posix_spawn(&child_, program_.c_str(), &actions, &attributes,
                                    const_cast<char* const*>(argv.data()), environ);

@@ -41,9 +41,8 @@ std::int64_t signed_count(std::uint64_t count) { return static_cast<std::int64_t
 
 Result<Ledger> Ledger::open(const std::string& path) {
   const auto advise = [&](Error error) {
-    error.reason += ". If the file is damaged, move it (and " + path + "-wal, " + path +
-                    "-shm) away and start again: the rate then begins as if its burst were used up, and the record of "
-                    "earlier requests is not listed any more. It was left as it is.";
+    error.reason += ". (With an empty one, the rate begins as if its burst were used up, and the record of earlier "
+                    "requests is not listed any more.)";
     return error;
   };
   const bool created = ::access(path.c_str(), F_OK) != 0;

@@ -24,10 +24,8 @@ std::string text_of(const protocol::Json& json) {
 
 Result<Store> Store::open(const std::string& path) {
   const auto advise = [&](Error error) {
-    error.reason +=
-        ". If the file is damaged, move it (and " + path + "-wal, " + path +
-        "-shm) away and start again: terms and epochs are learnt again from the agents, desired states start as "
-        "stopped, and the incidents in it are not listed any more. It was left as it is.";
+    error.reason += ". (With an empty one, terms and epochs are learnt again from the agents, replicas count as not "
+                    "wanted until they are started again, and earlier incidents are not listed any more.)";
     return error;
   };
   auto database = platform::Database::open(path, platform::Database::Mode::ReadWrite);
