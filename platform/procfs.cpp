@@ -143,7 +143,8 @@ std::string command_line(int pid, std::size_t limit) {
 
 Variable read_variable(int pid, std::string_view name) {
   auto text = read_virtual_file(proc_path(pid, "environ"), kLongestEnvironment);
-  if (text.ok() && text->empty()) {
+  // Kernels differ: what has no memory of its own any more reads as empty, or not at all.
+  if (!text.ok() || text->empty()) {
     if (const std::string task = live_task(pid); !task.empty())
       text = read_virtual_file(task, kLongestEnvironment);
   }
