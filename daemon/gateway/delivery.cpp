@@ -59,7 +59,8 @@ class StreamDelivery {
       if (exchange_.gone()) co_return end(End::ClientGone);
       if (!part) {
         if (silent_too_long()) co_return co_await stalled();
-        if (!co_await ping()) co_return end(End::ClientGone);
+        const bool pinged = co_await ping();
+        if (!pinged) co_return end(End::ClientGone);
         continue;
       }
       if (const auto* over = std::get_if<Over>(&*part)) co_return co_await ended(*over);
@@ -67,10 +68,11 @@ class StreamDelivery {
       if (chunk == nullptr) co_return co_await broken(Trouble::UpstreamTruncated, "a second head came");
       heard_ = platform::now();
       splitter_.feed(chunk->bytes);
-      if (!co_await pass_events()) co_return end(End::ClientGone);
+      const bool passed = co_await pass_events();
+      if (!passed) co_return end(End::ClientGone);
       if (engine_error_) co_return co_await engine_error();
       if (splitter_.overflowed()) co_return co_await broken(Trouble::UpstreamTruncated, "an event is larger than 1 MiB");
-      if (false_done_) co_return co_await broken(Trouble::UpstreamTruncated, "[DONE] came before a finish_reason");
+      if (false_done_) co_return co_await broken(Trouble::UpstreamTruncated, "the engine ended its answer without a finish_reason");
     }
   }
 
@@ -100,7 +102,8 @@ class StreamDelivery {
     if (bytes.empty()) co_return true;
     if (!started_) {
       started_ = true;
-      if (auto begun = co_await exchange_.begin_stream(status_, content_type_); !begun.ok()) co_return false;
+      const auto begun = co_await exchange_.begin_stream(status_, content_type_);
+      if (!begun.ok()) co_return false;
     }
     ping_from_ = platform::now();
     const auto written = co_await exchange_.piece(std::move(bytes));
@@ -152,8 +155,10 @@ class StreamDelivery {
   asio::awaitable<Delivery> complete(std::string rest) {
     if (!rest.empty() && rest.back() != '\n') rest += '\n';
     if (!rest.empty()) rest += '\n';
-    if (!co_await send(std::move(rest))) co_return end(End::ClientGone);
-    if (!(co_await exchange_.end_stream(false)).ok()) co_return end(End::ClientGone);
+    const bool sent = co_await send(std::move(rest));
+    if (!sent) co_return end(End::ClientGone);
+    const auto ended_well = co_await exchange_.end_stream(false);
+    if (!ended_well.ok()) co_return end(End::ClientGone);
     auto delivery = end(End::Delivered);
     delivery.code = reader_.done() ? Code::COMPLETE : Code::COMPLETE_NO_DONE;
     co_return delivery;
@@ -188,8 +193,10 @@ class StreamDelivery {
   }
 
   asio::awaitable<void> finish(std::string event) {
-    if (!co_await send(std::move(event))) co_return;
-    (void)co_await exchange_.end_stream(true);
+    const bool sent = co_await send(std::move(event));
+    if (!sent) co_return;
+    const auto ended_well = co_await exchange_.end_stream(true);
+    (void)ended_well;  // a client that is gone needs no end
   }
 
   Delivery about(Delivery delivery) const {
@@ -257,7 +264,8 @@ asio::awaitable<Delivery> deliver_whole(Exchange& exchange, std::shared_ptr<Upst
   answer.body = std::move(body);
   // The engine's queue is full: how long is unknown, and asking at once is no use (mode 79).
   if (head.status == 429 || head.status == 503) answer.headers.emplace_back("Retry-After", "10");
-  if (!(co_await exchange.answer(std::move(answer))).ok()) delivery.end = End::ClientGone;
+  const auto told = co_await exchange.answer(std::move(answer));
+  if (!told.ok()) delivery.end = End::ClientGone;
   co_return delivery;
 }
 

@@ -140,7 +140,8 @@ asio::awaitable<Entry> Door::enter(Exchange& exchange, const Guest& guest) {
   std::optional<Line> queued;
   const Instant leave_at = platform::now() + rule_.queue_wait;
   while (true) {
-    if (auto decided = co_await stand(exchange, guest, queued, leave_at)) co_return std::move(*decided);
+    auto decided = co_await stand(exchange, guest, queued, leave_at);
+    if (decided) co_return std::move(*decided);
     Line place(executor_, opening_, limits_.opening);
     bool waited = false;
     while (!place.my_turn()) {
@@ -161,7 +162,8 @@ asio::awaitable<Entry> Door::enter(Exchange& exchange, const Guest& guest) {
       co_return Turned{Trouble::UpstreamFailed,
                        error_answer(Trouble::UpstreamFailed, "no replica could be reached: " + opened.error().message())};
     }
-    if (auto entry = co_await pass(std::move(opened).value(), guest, queued)) co_return std::move(*entry);
+    auto entry = co_await pass(std::move(opened).value(), guest, queued);
+    if (entry) co_return std::move(*entry);
   }
 }
 
@@ -304,8 +306,8 @@ asio::awaitable<Result<Passed>> Door::replay(const Passed& failed, const Guest& 
   Passed passed{failed.ticket, *other, std::move(upstream).value()};
   if (auto written = ledger_.replayed(guest.request, passed.target.replica, passed.target.epoch); !written.ok())
     co_return written.error();
-  if (auto written = co_await passed.upstream->pass(relay_request(guest, passed.target), guest.body, limits_.pass); !written.ok())
-    co_return written.error();
+  auto handed = co_await passed.upstream->pass(relay_request(guest, passed.target), guest.body, limits_.pass);
+  if (!handed.ok()) co_return handed.error();
   leave_load(failed.target);
   enter_load(passed.target);
   co_return passed;

@@ -80,8 +80,11 @@ asio::awaitable<void> Connection::run() {
   const auto self = shared_from_this();
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  while (co_await wait_for_request()) {
-    if (!co_await read_request()) break;
+  while (true) {
+    const bool came = co_await wait_for_request();
+    if (!came) break;
+    const bool read = co_await read_request();
+    if (!read) break;
     co_await handle();
     core_->bodies_bytes -= reserved_;
     reserved_ = 0;
@@ -106,7 +109,8 @@ asio::awaitable<bool> Connection::wait_for_request() {
 
 asio::awaitable<bool> Connection::refuse(HttpAnswer answer_to_give) {
   answer_to_give.close = true;
-  (void)co_await answer(std::move(answer_to_give));
+  const auto told = co_await answer(std::move(answer_to_give));
+  (void)told;  // it is closed in any case
   co_return false;
 }
 
@@ -162,7 +166,8 @@ asio::awaitable<bool> Connection::read_body() {
   bool late = false;
   if (!parser.is_done()) {
     if (parser.get()[http::field::expect] == "100-continue") {
-      if (auto written = co_await write("HTTP/1.1 100 Continue\r\n\r\n"); !written.ok()) co_return false;
+      const auto written = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+      if (!written.ok()) co_return false;
     }
     const platform::Deadline deadline(socket_.get_executor(), core_->limits.body, [this] { socket_.cancel(); });
     co_await http::async_read(socket_, reader_->buffer(), parser, asio::redirect_error(asio::use_awaitable, error));
@@ -196,8 +201,9 @@ asio::awaitable<void> Connection::handle() {
   ++number_;
   error_code ignored;
   socket_.cancel(ignored);  // the watcher
-  if (failed && !answered_) (void)co_await answer(error_answer(Trouble::InternalError, "internal error"));
-  if (failed) keep_alive_ = false;
+  if (!failed) co_return;
+  keep_alive_ = false;
+  if (!answered_) co_await refuse(error_answer(Trouble::InternalError, "internal error"));
 }
 
 // Tells when the client closes its side while its request is being handled.

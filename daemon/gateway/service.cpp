@@ -42,6 +42,12 @@ std::string_view outcome(const Delivery& delivery) {
   return "";
 }
 
+// A client that is gone needs no answer, and nothing else is to be done about it.
+asio::awaitable<void> say(Exchange& exchange, HttpAnswer answer) {
+  const auto told = co_await exchange.answer(std::move(answer));
+  if (!told.ok()) co_return;
+}
+
 }  // namespace
 
 Service::Service(ServiceFacts facts, Door& door, Ledger& ledger, RouteBook& routes, CountPrompt count,
@@ -58,23 +64,33 @@ Service::~Service() = default;
 
 asio::awaitable<void> Service::serve(Exchange& exchange) {
   const auto& request = exchange.request();
-  const bool get = request.method == "GET" || request.method == "HEAD";
   for (const Form form : {Form::Chat, Form::Text}) {
     if (request.path != path(form)) continue;
-    if (request.method == "POST") co_return co_await complete(exchange, form);
+    if (request.method == "POST") {
+      co_await complete(exchange, form);
+      co_return;
+    }
     auto answer = error_answer(Trouble::MethodNotAllowed, "POST is expected");
     answer.headers.emplace_back("Allow", "POST");
-    co_return (void)co_await exchange.answer(std::move(answer));
+    co_await say(exchange, std::move(answer));
+    co_return;
   }
-  if (get && request.path == "/v1/models") co_return (void)co_await exchange.answer(models());
-  if (get && request.path == "/healthz") co_return (void)co_await exchange.answer(health());
-  if (get && request.path == "/v1/models/" + facts_.model) co_return (void)co_await exchange.answer(models());
-  (void)co_await exchange.answer(error_answer(Trouble::NotFound, "no such path: " + request.method + " " + request.path));
+  co_await say(exchange, answer_to_get(request));
+}
+
+HttpAnswer Service::answer_to_get(const HttpRequest& request) const {
+  const bool get = request.method == "GET" || request.method == "HEAD";
+  if (get && (request.path == "/v1/models" || request.path == "/v1/models/" + facts_.model)) return models();
+  if (get && request.path == "/healthz") return health();
+  return error_answer(Trouble::NotFound, "no such path: " + request.method + " " + request.path);
 }
 
 asio::awaitable<void> Service::serve_metrics(Exchange& exchange) {
-  if (exchange.request().path != "/metrics")
-    co_return (void)co_await exchange.answer(error_answer(Trouble::NotFound, "/metrics is here"));
+  if (exchange.request().path == "/metrics") co_await say(exchange, metrics());
+  else co_await say(exchange, error_answer(Trouble::NotFound, "/metrics is here"));
+}
+
+HttpAnswer Service::metrics() const {
   Gauges gauges;
   gauges.in_flight = door_.in_flight();
   gauges.active_tokens = door_.active_tokens().count;
@@ -86,7 +102,7 @@ asio::awaitable<void> Service::serve_metrics(Exchange& exchange) {
   HttpAnswer answer;
   answer.content_type = "text/plain; version=0.0.4";
   answer.body = prometheus_text(counters, gauges);
-  (void)co_await exchange.answer(std::move(answer));
+  return answer;
 }
 
 HttpAnswer Service::models() const {
@@ -123,7 +139,7 @@ HttpAnswer Service::health() const {
 asio::awaitable<void> Service::turn_away(Exchange& exchange, Trouble trouble, HttpAnswer answer) {
   counters_.refuse(code(trouble));
   if (hooks_.changed) hooks_.changed();
-  (void)co_await exchange.answer(std::move(answer));
+  co_await say(exchange, std::move(answer));
 }
 
 asio::awaitable<Result<Tokens>> Service::count(const Ask& ask) {
@@ -204,8 +220,7 @@ asio::awaitable<void> Service::carry(Exchange& exchange, const Ask& ask, const G
 }
 
 asio::awaitable<void> Service::tell_failure(Exchange& exchange, const Delivery& delivery, const std::string& request) {
-  (void)co_await exchange.answer(
-      error_answer(delivery.trouble, delivery.reason + " (request " + request + ")"));
+  co_await say(exchange, error_answer(delivery.trouble, delivery.reason + " (request " + request + ")"));
 }
 
 void Service::settle(const Guest& guest, const Passed& passed, const Delivery& delivery) {

@@ -60,6 +60,8 @@ class Service {
   asio::awaitable<void> tell_failure(Exchange& exchange, const Delivery& delivery, const std::string& request);
   void settle(const Guest& guest, const Passed& passed, const Delivery& delivery);
   void report(const Guest& guest, const Passed& passed, const Delivery& delivery);
+  HttpAnswer answer_to_get(const HttpRequest& request) const;
+  HttpAnswer metrics() const;
   HttpAnswer models() const;
   HttpAnswer health() const;
 
