@@ -5,7 +5,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <optional>
+#include <set>
 
 #include "platform/channel.hpp"
 #include "platform/files.hpp"
@@ -38,7 +38,8 @@ struct Door {
   std::string address;
   std::size_t connections = 0;
   bool closed = false;
-  std::shared_ptr<TlsContext> tls;  // TCP only
+  std::shared_ptr<TlsContext> tls;    // TCP only
+  std::set<TlsStream*> in_handshake;  // TCP only; closed with the door, so that nothing waits for their limit
   std::shared_ptr<QuietLine> refused;
   std::shared_ptr<QuietLine> crowded;
 };
@@ -50,6 +51,27 @@ template <class Protocol>
 std::shared_ptr<void> take_slot(const std::shared_ptr<Door<Protocol>>& door) {
   ++door->connections;
   return std::shared_ptr<void>(nullptr, [door](void*) { --door->connections; });
+}
+
+// Lists a stream while its handshake runs.
+class HandshakeEntry {
+ public:
+  HandshakeEntry(Door<Tcp>& door, TlsStream& stream) : door_(door), stream_(stream) {
+    door_.in_handshake.insert(&stream_);
+  }
+  HandshakeEntry(const HandshakeEntry&) = delete;
+  HandshakeEntry& operator=(const HandshakeEntry&) = delete;
+  ~HandshakeEntry() { door_.in_handshake.erase(&stream_); }
+
+ private:
+  Door<Tcp>& door_;
+  TlsStream& stream_;
+};
+
+asio::awaitable<Result<Identity>> listed_handshake(TcpDoor door, TlsStreamPtr stream, std::string address) {
+  const HandshakeEntry entry(*door, *stream);
+  co_return co_await handshake(stream, asio::ssl::stream_base::server, door->tls, address,
+                               door->limits.handshake);
 }
 
 template <class Protocol>
@@ -71,8 +93,7 @@ asio::awaitable<void> welcome(TcpDoor door, Tcp::socket socket, std::shared_ptr<
   const std::string address = text(remote);
   set_tcp_options(socket);
   auto stream = std::make_shared<TlsStream>(std::move(socket), door->tls->context());
-  const auto identity =
-      co_await handshake(stream, asio::ssl::stream_base::server, door->tls, address, door->limits.handshake);
+  const auto identity = co_await listed_handshake(door, stream, address);
   if (door->closed) co_return;
   if (!identity.ok()) {
     door->refused->say("refused a connection on " + door->address + ": " + identity.error().message());
@@ -123,6 +144,8 @@ void close(Door<Protocol>& door) {
   boost::system::error_code ignored;
   door.closed = true;
   door.acceptor.close(ignored);
+  for (TlsStream* const stream : door.in_handshake)
+    stream->next_layer().close(ignored);
   door.refused->stop();
   door.crowded->stop();
 }

@@ -126,8 +126,8 @@ TEST_F(Handshake, AnotherClusterIsRefused) {
 
 TEST_F(Handshake, AnExpiredCertificateIsRefused) {
   listen();
-  const auto agent = lab_.context(Role::Agent, "spark-1", 1s);
-  std::this_thread::sleep_for(2100ms);
+  const auto agent = lab_.context(Role::Agent, "spark-1", 3s);  // good while it is read
+  std::this_thread::sleep_for(4100ms);
   testing::internal::CaptureStderr();
   EXPECT_NE(try_echo(agent), "hello");
   listener_.reset();
@@ -187,8 +187,9 @@ TEST_F(Handshake, GarbageIsCutOffAndLoggedOnce) {
   EXPECT_EQ(try_echo(agent), "hello");
   listener_.reset();
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;  // the first, and the count of the others
-  EXPECT_NE(log.find("and 49 more like it"), std::string::npos) << log;
+  // The first, and the count of the others: one a window, however long this takes.
+  EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 4) << log;
+  EXPECT_NE(log.find(" more like it, the last: refused a connection"), std::string::npos) << log;
 }
 
 TEST_F(Handshake, AHalfOpenConnectionEndsAtTheDeadline) {
@@ -200,8 +201,21 @@ TEST_F(Handshake, AHalfOpenConnectionEndsAtTheDeadline) {
   EXPECT_EQ(try_echo(lab_.context(Role::Agent, "spark-1")), "hello");
 }
 
+// A stopping daemon does not wait for strangers.
+TEST_F(Handshake, HalfOpenConnectionsEndWithTheListener) {
+  listen();
+  Tcp::socket silent(io_);
+  silent.connect(Tcp::endpoint(asio::ip::address_v4::loopback(), listener_->port()));
+  run(io_, pause(50ms));
+  const auto begin = std::chrono::steady_clock::now();
+  listener_.reset();
+  io_.restart();
+  io_.run();  // returns when nothing is left to wait for
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kSoon);
+}
+
 TEST_F(Handshake, AFloodOfConnectionsIsBounded) {
-  listen({.connections = 4, .handshake = 300ms});
+  listen({.connections = 4, .handshake = 30s});
   testing::internal::CaptureStderr();
   const auto flood = [this]() -> asio::awaitable<int> {
     std::vector<std::unique_ptr<Tcp::socket>> sockets;
@@ -222,8 +236,14 @@ TEST_F(Handshake, AFloodOfConnectionsIsBounded) {
     co_return alive;
   };
   EXPECT_EQ(run(io_, flood()), 4);
-  run(io_, pause(500ms));
-  EXPECT_EQ(try_echo(lab_.context(Role::Agent, "spark-1")), "hello");  // the slots came back
+  // The flood's sockets are closed now, and the slots come back.
+  const auto agent = lab_.context(Role::Agent, "spark-1");
+  std::string answer;
+  for (int i = 0; i < 50 && answer != "hello"; ++i) {
+    run(io_, pause(20ms));
+    answer = try_echo(agent);
+  }
+  EXPECT_EQ(answer, "hello");
   listener_.reset();
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("all 4 are in use"), std::string::npos) << log;
