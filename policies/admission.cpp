@@ -51,12 +51,23 @@ void Admission::restore(const std::optional<AdmissionRecord>& last, const std::s
     settled_ = std::min(last->tat, empty);  // the rule may have changed; nothing can be more than empty
 }
 
-// Requests that are admitted and not yet passed on count at the latest instant at which they may be.
-Instant Admission::tat() const {
+// As if every admitted request that is not passed on yet were passed on at the latest instant at which it may
+// be.
+Instant Admission::latest_tat() const {
   Instant tat = settled_;
   for (const Open& o : open_)
     if (!o.passed) tat = std::max(tat, o.pass_by) + interval_;
   return tat;
+}
+
+// The worst that can happen to the rate is that all admitted requests that are not passed on yet, and this
+// one, are passed on at the same instant. If that is allowed now it is allowed at any later instant, together
+// or one by one: what they need, max(settled, t) + (n - 1) * interval - tolerance <= t, stays true as t grows
+// and as one of them settles.
+bool Admission::rate_allows(Instant now) const {
+  const auto unsettled = static_cast<std::uint32_t>(
+      std::count_if(open_.begin(), open_.end(), [](const Open& o) { return !o.passed; }));
+  return std::max(settled_, now) + times(interval_, unsettled) - tolerance_ <= now;
 }
 
 // What no waiting changes.
@@ -83,13 +94,13 @@ AdmissionAnswer Admission::ask(const RequestSize& size, Tokens kv_capacity, Inst
     return *refused;
   }
   const std::uint32_t before = queued ? 0 : waiting_;  // requests that stand before this one
-  const Instant current = tat();
-  const Instant slot = current - tolerance_ + times(interval_, before);
+  // When a place is free for sure; earlier where what is admitted is passed on sooner than it may be.
+  const Instant slot = latest_tat() - tolerance_ + times(interval_, before);
   const Tokens tokens = size.prompt + size.max_output;
   const bool in_flight_full = open_.size() >= rule_.in_flight;
   const bool kv_full = kv_capacity.count != 0 && active_tokens() + tokens > kv_capacity;
 
-  if (before == 0 && !in_flight_full && !kv_full && now >= slot) {
+  if (before == 0 && !in_flight_full && !kv_full && rate_allows(now)) {
     if (queued) --waiting_;
     Open open;
     open.ticket = next_ticket_++;
@@ -100,11 +111,12 @@ AdmissionAnswer Admission::ask(const RequestSize& size, Tokens kv_capacity, Inst
   }
 
   const bool for_an_end = in_flight_full || kv_full;
-  if (queued) return Waiting{for_an_end ? std::max(slot, now + kAskAgain) : std::max(slot, now)};
+  const Waiting waiting{std::max(slot, now + (for_an_end ? kAskAgain : kPassSlack))};
+  if (queued) return waiting;
   const Duration wait = slot - now;
   if (waiting_ < rule_.queue && wait <= rule_.queue_wait) {
     ++waiting_;
-    return Waiting{for_an_end ? std::max(slot, now + kAskAgain) : std::max(slot, now)};
+    return waiting;
   }
   // When another request ends is not known; a place at the rate is the earliest that makes sense.
   const std::uint32_t retry = seconds_rounded_up(for_an_end ? std::max(wait, interval_) : wait);
@@ -130,13 +142,13 @@ void Admission::leave_queue() {
   if (waiting_ > 0) --waiting_;
 }
 
+// Passing on later is always allowed by the rate (see rate_allows); only what is written down must say so
+// first.
 std::optional<Instant> Admission::renew(std::uint64_t ticket, Instant now) {
   auto open = take(ticket);
-  TROIKA_INVARIANT(open.has_value() && !open->passed);
-  const bool allowed = now >= tat() - tolerance_;
-  if (allowed) open->pass_by = now + kPassSlack;
+  if (!open.has_value()) return std::nullopt;
+  if (!open->passed) open->pass_by = std::max(open->pass_by, now + kPassSlack);
   open_.push_back(*open);
-  if (!allowed) return std::nullopt;
   return open->pass_by;
 }
 
@@ -168,7 +180,7 @@ void Admission::ended(std::uint64_t ticket) {
 }
 
 AdmissionRecord Admission::record() const {
-  return {tat(), boot_id_};
+  return {latest_tat(), boot_id_};
 }
 
 std::uint32_t Admission::in_flight() const {

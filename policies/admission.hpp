@@ -82,10 +82,9 @@ class Admission {
   // Takes a slot and the rate's next place when Admitted. `waited`: this request stands first in the queue
   // already.
   AdmissionAnswer ask(const RequestSize& size, Tokens kv_capacity, Instant now, bool waited = false);
-  void leave_queue();                             // a waiting request went away
-  // It could not be passed on by its pass_by (a slow disk): the new one, as if decided at `now`; it keeps its slot. The
-  // record must be written down again before the request is passed on. Nothing: others took the rate meanwhile (then
-  // gave_up). The ticket is an open one that was not passed on.
+  void leave_queue();  // a waiting request went away
+  // It could not be passed on by its pass_by (a slow disk): the new one; it keeps its slot and its place. The
+  // record must be written down again before the request is passed on. Nothing: the ticket is not open.
   std::optional<Instant> renew(std::uint64_t ticket, Instant now);
   void passed(std::uint64_t ticket, Instant at);  // it was passed on at `at`, not later than its pass_by
   void gave_up(std::uint64_t ticket);  // admitted, never passed on: the place is not given back, the slot is
@@ -104,7 +103,8 @@ class Admission {
     bool passed = false;
   };
 
-  Instant tat() const;
+  Instant latest_tat() const;
+  bool rate_allows(Instant now) const;
   std::optional<Refused> refuse_for_good(const RequestSize& size, Tokens kv_capacity) const;
   std::optional<Open> take(std::uint64_t ticket);
 

@@ -167,11 +167,11 @@ void ClusterState::take_report(ReplicaState& r, RankState& rank, const ReportedS
     r.waited_from = std::max(r.waited_from, now);
   rank.progress = std::max(rank.progress, report.progress);
   if (!alive(report.fact) && (!report.exit_requested || report.fact == StageFact::NotReleased)) {
-    const std::size_t known = rank.findings.size();
+    const auto known = static_cast<std::ptrdiff_t>(rank.findings.size());
     add_findings(rank.findings, report.findings);
-    if (rank.findings.size() > known && r.phase == Phase::Stopping)
-      note_incident(r, line(text(report.stage), " of epoch ", report.epoch, " reported its end"),
-                    report.findings);
+    std::vector<Finding> news(rank.findings.begin() + known, rank.findings.end());
+    if (!news.empty() && r.phase == Phase::Stopping)
+      note_incident(r, line(text(report.stage), " of epoch ", report.epoch, " reported its end"), std::move(news));
   }
   switch (report.fact) {
     case StageFact::Unknown:

@@ -211,6 +211,12 @@ void Leader::act(const SendStart& a) {
   const SessionPtr session = session_of(a.node);
   if (session == nullptr) return;
   Node& node = *world_.nodes[static_cast<std::size_t>(session->node)];
+  // The worst moment to be replaced: starts are under way, and arrive late.
+  if (world_.faults.on && world_.random.chance(world_.faults.overlap * 0.05)) {
+    if (world_.random.chance(0.5))
+      node.cut_off(world_.events.now() + world_.random.between(200ms, 4s), true, false);
+    world_.events.after(world_.random.between(0ms, 300ms), [this] { world_.overlap(); });
+  }
   session->to_agent->send([&node, session, term = cluster_.term(), a] {
     node.deliver(session, 0, [&] { node.on_start(session, term, a.stage, a.epoch); });
   });

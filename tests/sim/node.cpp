@@ -122,6 +122,15 @@ void Node::open_session(int leader) {
     });
   }
   spool_.clear();
+  // An event whose acknowledgement was lost is handed over a second time, however old it is by now.
+  for (const ReportedStage& repeat : recent_) {
+    if (!world_.random.chance(0.2)) continue;
+    ++world_.count.reports_repeated;
+    session->to_leader->send([this, session, repeat] {
+      if (Leader* l = world_.leader(session->leader))
+        l->on_message(session, policies::StageReported{name_, repeat});
+    });
+  }
 }
 
 void Node::close_session(const SessionPtr& session) {
@@ -354,6 +363,8 @@ void Node::report(const StageProcess& s) {
 
 void Node::report(const ReportedStage& r) {
   if (!agent_up_) return;  // the keeper's record tells the next agent
+  recent_.push_back(r);
+  if (recent_.size() > 8) recent_.pop_front();
   if (sessions_.empty()) {
     if (spool_.size() < 32) spool_.push_back(r);
     return;

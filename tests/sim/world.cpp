@@ -188,6 +188,16 @@ void World::command_at_random() {
     });
 }
 
+// Another leader takes over while the one before still runs, or is only suspended.
+void World::overlap() {
+  Leader* old = newest_leader();
+  if (old == nullptr || !faults.on) return;
+  ++count.leaders_overlapped;
+  if (random.chance(0.5)) old->pause(random.between(500ms, 9s));
+  start_leader();
+  events.after(random.between(1s, 10s), [old] { old->die(); });
+}
+
 // One fault, then the next after a while.
 void World::fault() {
   events.after(random.between(10ms, 2 * faults.mean_gap), [this] {
@@ -214,15 +224,7 @@ void World::fault() {
          [&] {
            if (Leader* l = newest_leader()) ++count.leader_pauses, l->pause(random.between(500ms, 9s));
          }},
-        {f.overlap,
-         [&] {
-           Leader* old = newest_leader();
-           if (old == nullptr) return;
-           ++count.leaders_overlapped;
-           if (random.chance(0.5)) old->pause(random.between(500ms, 9s));
-           start_leader();
-           events.after(random.between(1s, 10s), [old] { old->die(); });
-         }},
+        {f.overlap, [&] { overlap(); }},
         {f.store_lost,
          [&] {
            Leader* l = newest_leader();

@@ -111,7 +111,8 @@ class Node {
   Instant to_leader_from_{};
   policies::FenceState fence_;
   std::vector<StageProcess> stages_;
-  std::deque<policies::ReportedStage> spool_;
+  std::deque<policies::ReportedStage> spool_;   // not told to anybody yet
+  std::deque<policies::ReportedStage> recent_;  // told lately
   std::vector<SessionPtr> sessions_;
 };
 
@@ -258,6 +259,7 @@ struct World {
   Leader* leader(int id);
   Leader* newest_leader();  // alive, else none
   void start_leader();
+  void overlap();
   void lead_again_later();
   void note(const char* what, std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) {
     trace.add(events.now(), what, a, b, c);
