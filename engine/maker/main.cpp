@@ -1,7 +1,8 @@
 // troika-model-maker: writes a small DeepSeek V3 model. Exit codes: 0 written, 1 not, 2 usage.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <unistd.h>
 
 #include "engine/maker/model_maker.hpp"
 #include "engine/maker/shard_writer.hpp"
@@ -57,7 +58,8 @@ int main(int argc, char** argv) {
   app.add_option("--merges", o.merges, "merges of the tokenizer, at most");
   app.add_option("--yarn", o.yarn, "rope_scaling yarn or none");
   app.add_option("--yarn-factor", o.yarn_factor, "rope_scaling.factor");
-  app.add_option("--original-max-position", o.original_max_position, "rope_scaling.original_max_position_embeddings");
+  app.add_option("--original-max-position", o.original_max_position,
+                 "rope_scaling.original_max_position_embeddings");
   app.add_option("--max-position", o.max_position, "max_position_embeddings");
   try {
     app.parse(argc, argv);
@@ -74,6 +76,7 @@ int main(int argc, char** argv) {
     if (!text.ok()) return fail(text.error());
     if (const auto written = maker::write_file(manifest, *text); !written.ok()) return fail(written.error());
   }
-  std::printf("%s: %u files, %llu bytes\n", out.c_str(), made->files, static_cast<unsigned long long>(made->bytes));
+  std::printf("%s: %u files, %llu bytes\n", out.c_str(), made->files,
+              static_cast<unsigned long long>(made->bytes));
   return 0;
 }

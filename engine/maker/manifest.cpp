@@ -25,7 +25,8 @@ std::string finish(EVP_MD_CTX* context) {
   unsigned length = 0;
   EVP_DigestFinal_ex(context, digest, &length);
   std::string hex;
-  for (unsigned i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest[i]);
+  for (unsigned i = 0; i < length; ++i)
+    hex += fmt::format("{:02x}", digest[i]);
   return hex;
 }
 
@@ -60,7 +61,8 @@ Result<Digest> digest_of(const std::string& path, EVP_MD_CTX* context, const EVP
 }  // namespace
 
 Result<std::string> manifest_of(const std::string& directory, const std::string& model) {
-  const std::unique_ptr<EVP_MD, decltype(&EVP_MD_free)> algorithm(EVP_MD_fetch(nullptr, "SHA256", nullptr), EVP_MD_free);
+  const std::unique_ptr<EVP_MD, decltype(&EVP_MD_free)> algorithm(EVP_MD_fetch(nullptr, "SHA256", nullptr),
+                                                                  EVP_MD_free);
   const Context context(EVP_MD_CTX_new());
   if (!algorithm || !context) return Error{"use", "SHA-256", "OpenSSL does not provide it"};
   std::map<std::string, Digest> digests;

@@ -1,8 +1,9 @@
 #include "engine/maker/model_maker.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <filesystem>
-#include <fmt/format.h>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -140,26 +141,30 @@ class Tensors {
     const std::string bias_name = mlp + "gate.e_score_correction_bias";
     SeededValues values(o_.seed, bias_name);
     std::vector<float> bias(o_.experts);
-    for (auto& value : bias) value = values.next() * 0.05F;
+    for (auto& value : bias)
+      value = values.next() * 0.05F;
     out_.push_back({bias_name, {o_.experts}, {}, std::move(bias)});
     for (std::uint32_t i = 0; i < o_.experts; ++i) {
       feed_forward(mlp + "experts." + std::to_string(i) + ".", o_.moe_intermediate, gain);
     }
-    if (o_.shared_experts > 0) feed_forward(mlp + "shared_experts.", o_.moe_intermediate * o_.shared_experts, gain);
+    if (o_.shared_experts > 0)
+      feed_forward(mlp + "shared_experts.", o_.moe_intermediate * o_.shared_experts, gain);
   }
 
-  // A row of the head is the sum of the embeddings of the tokens that come before this one in the sample text, plus
-  // noise. So the model babbles in words, and what the layers add makes it wander. Special tokens have rows of zeros:
-  // they hardly ever come.
+  // A row of the head is the sum of the embeddings of the tokens that come before this one in the sample
+  // text, plus noise. So the model babbles in words, and what the layers add makes it wander. Special tokens
+  // have rows of zeros: they hardly ever come.
   void head(const tokenizer::Tokenizer& tokens) {
     const std::size_t n = o_.hidden;
-    const auto embedding = seeded_bf16(SeededValues(o_.seed, "model.embed_tokens.weight"), vocabulary_ * n, 1.0F);
+    const auto embedding =
+        seeded_bf16(SeededValues(o_.seed, "model.embed_tokens.weight"), vocabulary_ * n, 1.0F);
     SeededValues values(o_.seed, "lm_head.weight");
     const float unit = 1.0F / std::sqrt(static_cast<float>(n));
     std::vector<float> rows(vocabulary_ * n);
     for (std::uint32_t token = 0; token < vocabulary_; ++token) {
       const bool plain = !tokens.is_special(token) && !tokens.bytes_of(token).starts_with("<｜");
-      for (std::size_t k = 0; k < n; ++k) rows[token * n + k] = plain ? values.next() * unit * 1.7F : 0.0F;
+      for (std::size_t k = 0; k < n; ++k)
+        rows[token * n + k] = plain ? values.next() * unit * 1.7F : 0.0F;
     }
     const auto sample = tokens.encode(kSampleText);
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> pairs;
@@ -176,7 +181,8 @@ class Tensors {
       }
     }
     OutTensor tensor{"lm_head.weight", {vocabulary_, n}, std::vector<Bf16>(rows.size()), {}};
-    for (std::size_t i = 0; i < rows.size(); ++i) tensor.values[i] = kernels::to_bf16(rows[i]);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      tensor.values[i] = kernels::to_bf16(rows[i]);
     out_.push_back(std::move(tensor));
   }
 
@@ -217,7 +223,8 @@ MakerOptions tiny_model() {
   return o;
 }
 
-Result<MadeModel> make_model(const std::string& directory, const MakerOptions& options, const MakerProgress& progress) {
+Result<MadeModel> make_model(const std::string& directory, const MakerOptions& options,
+                             const MakerProgress& progress) {
   const std::uint32_t units = options.layers + 3;
   if (options.shards == 0 || options.shards > units) {
     return Error{"make a model of", std::to_string(options.shards) + " shards",
@@ -237,7 +244,8 @@ Result<MadeModel> make_model(const std::string& directory, const MakerOptions& o
     std::vector<OutTensor> content;
     for (std::uint32_t unit = 0; unit < units; ++unit) {
       if (std::uint64_t{unit} * options.shards / units != shard) continue;
-      for (auto& tensor : tensors.unit(unit, tokens)) content.push_back(std::move(tensor));
+      for (auto& tensor : tensors.unit(unit, tokens))
+        content.push_back(std::move(tensor));
     }
     const auto file = fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, options.shards);
     TROIKA_TRY(bytes, write_shard(directory + "/" + file, content));
@@ -259,10 +267,13 @@ Result<MadeModel> make_model(const std::string& directory, const MakerOptions& o
       {"model.safetensors.index.json",
        json{{"metadata", {{"total_size", total_size}}}, {"weight_map", weight_map}}.dump(2) + "\n"},
       {"config.json", config.dump(2) + "\n"},
-      {"generation_config.json",
-       json{{"bos_token_id", toy.bos}, {"eos_token_id", toy.eos}, {"do_sample", true}, {"temperature", 0.6}, {"top_p", 0.95}}
-               .dump(2) +
-           "\n"},
+      {"generation_config.json", json{{"bos_token_id", toy.bos},
+                                      {"eos_token_id", toy.eos},
+                                      {"do_sample", true},
+                                      {"temperature", 0.6},
+                                      {"top_p", 0.95}}
+                                         .dump(2) +
+                                     "\n"},
       {"tokenizer.json", toy.json},
       {"tokenizer_config.json", tokenizer_config.dump(2) + "\n"}};
   for (const auto& [name, content] : documents) {

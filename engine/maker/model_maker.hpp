@@ -1,4 +1,5 @@
-// Makes a small DeepSeek V3 model with seeded weights, complete with its tokenizer: for the demo, tests and rehearsals.
+// Makes a small DeepSeek V3 model with seeded weights, complete with its tokenizer: for the demo, tests and
+// rehearsals.
 #pragma once
 
 #include <cstdint>
@@ -52,14 +53,15 @@ struct MadeModel {
 using MakerProgress = std::function<void(std::uint32_t shards_done, std::uint32_t shards)>;
 
 // Writes model-000NN-of-000MM.safetensors, model.safetensors.index.json, config.json, generation_config.json,
-// tokenizer.json and tokenizer_config.json into `directory`, which is made if it is not there and must be empty. The same
-// options give the same bytes on every machine. Error: the options make no valid model (by name of the field), or the
-// files cannot be written.
+// tokenizer.json and tokenizer_config.json into `directory`, which is made if it is not there and must be
+// empty. The same options give the same bytes on every machine. Error: the options make no valid model (by
+// name of the field), or the files cannot be written.
 Result<MadeModel> make_model(const std::string& directory, const MakerOptions& options,
                              const MakerProgress& progress = {});
 
-// The manifest of a directory's files as JSON: {"format":1,"model","revision","files":{NAME:{"bytes","sha256"}}}. The
-// revision is derived from the content: 40 hex digits. Files that start with a dot are left out.
+// The manifest of a directory's files as JSON:
+// {"format":1,"model","revision","files":{NAME:{"bytes","sha256"}}}. The revision is derived from the
+// content: 40 hex digits. Files that start with a dot are left out.
 Result<std::string> manifest_of(const std::string& directory, const std::string& model);
 
 }  // namespace troika::maker

@@ -4,8 +4,10 @@ namespace troika::maker {
 
 SeededValues::SeededValues(std::uint64_t seed, std::string_view tensor) : state_(0xcbf29ce484222325U) {
   const auto take = [&](std::uint8_t byte) { state_ = (state_ ^ byte) * 0x100000001b3U; };  // FNV-1a
-  for (unsigned shift = 0; shift < 64; shift += 8) take(static_cast<std::uint8_t>(seed >> shift));
-  for (const char c : tensor) take(static_cast<std::uint8_t>(c));
+  for (unsigned shift = 0; shift < 64; shift += 8)
+    take(static_cast<std::uint8_t>(seed >> shift));
+  for (const char c : tensor)
+    take(static_cast<std::uint8_t>(c));
 }
 
 float SeededValues::next() {

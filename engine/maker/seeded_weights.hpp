@@ -1,5 +1,5 @@
-// Weights from a seed: integer arithmetic and correctly rounded float operations only, so the bytes are the same on every
-// machine.
+// Weights from a seed: integer arithmetic and correctly rounded float operations only, so the bytes are the
+// same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ class SeededValues {
 };
 
 // count values, uniform with the given standard deviation around `mean`.
-std::vector<kernels::Bf16> seeded_bf16(SeededValues values, std::size_t count, float deviation, float mean = 0);
+std::vector<kernels::Bf16> seeded_bf16(SeededValues values, std::size_t count, float deviation,
+                                       float mean = 0);
 
 }  // namespace troika::maker

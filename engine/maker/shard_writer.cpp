@@ -48,7 +48,8 @@ Result<std::uint64_t> write_shard(const std::string& path, const std::vector<Out
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
   std::string length;
-  for (unsigned shift = 0; shift < 64; shift += 8) length.push_back(static_cast<char>(text.size() >> shift & 0xffU));
+  for (unsigned shift = 0; shift < 64; shift += 8)
+    length.push_back(static_cast<char>(text.size() >> shift & 0xffU));
   std::vector<std::string_view> parts{length, text};
   for (const auto& tensor : tensors) {
     parts.push_back(bytes_of(tensor.values));

@@ -12,8 +12,8 @@ namespace troika::maker {
 struct OutTensor {
   std::string name;
   std::vector<std::uint64_t> shape;
-  std::vector<kernels::Bf16> values;   // dtype BF16, or
-  std::vector<float> wide_values;      // dtype F32, if not empty
+  std::vector<kernels::Bf16> values;  // dtype BF16, or
+  std::vector<float> wide_values;     // dtype F32, if not empty
 };
 
 Status write_file(const std::string& path, std::string_view content);

@@ -17,23 +17,27 @@ using Word = std::vector<std::string>;
 
 // The special tokens of the family at the front and at the end of the ids.
 constexpr const char* kFront[] = {"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜▁pad▁｜>"};
-constexpr const char* kBack[] = {"<｜fim▁hole｜>", "<｜fim▁begin｜>", "<｜fim▁end｜>", "<｜User｜>", "<｜Assistant｜>", "<|EOT|>"};
+constexpr const char* kBack[] = {"<｜fim▁hole｜>", "<｜fim▁begin｜>", "<｜fim▁end｜>",
+                                 "<｜User｜>",     "<｜Assistant｜>", "<|EOT|>"};
 
 json split(const char* pattern) {
   return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
 
 json pre_tokenizer() {
-  return {{"type", "Sequence"},
-          {"pretokenizers",
-           {split("\\p{N}{1,3}"), split("[一-龥぀-ゟ゠-ヿ]+"),
-            split("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
-                  "?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"),
-            {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
+  return {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {split("\\p{N}{1,3}"),
+        split("[一-龥぀-ゟ゠-ヿ]+"),
+        split("[!\"#$%&'()*+,\\-./"
+              ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+              "?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"),
+        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
 }
 
 json added_token(std::uint32_t id, const char* content, bool special) {
-  return {{"id", id},         {"content", content}, {"single_word", false}, {"lstrip", false},
+  return {{"id", id},        {"content", content}, {"single_word", false}, {"lstrip", false},
           {"rstrip", false}, {"normalized", true}, {"special", special}};
 }
 
@@ -43,7 +47,8 @@ Result<std::map<Word, std::uint64_t>> count_words(std::string_view text) {
   std::map<Word, std::uint64_t> words;
   for (const auto piece : pieces) {
     Word word;
-    for (const char byte : piece) word.push_back(tokenizer::alphabet_of(static_cast<std::uint8_t>(byte)));
+    for (const char byte : piece)
+      word.push_back(tokenizer::alphabet_of(static_cast<std::uint8_t>(byte)));
     ++words[word];
   }
   return words;
@@ -76,7 +81,8 @@ Result<ToyTokenizer> train_tokenizer(std::string_view text, std::uint32_t merges
   json merge_list = json::array();
   json added = json::array();
   std::uint32_t next = 0;
-  for (const char* content : kFront) added.push_back(added_token(next++, content, true));
+  for (const char* content : kFront)
+    added.push_back(added_token(next++, content, true));
   for (unsigned byte = 0; byte < 256; ++byte) {
     vocabulary[tokenizer::alphabet_of(static_cast<std::uint8_t>(byte))] = next++;
   }
@@ -84,7 +90,8 @@ Result<ToyTokenizer> train_tokenizer(std::string_view text, std::uint32_t merges
   for (std::uint32_t made = 0; made < merges;) {
     std::map<Pair, std::uint64_t> pairs;
     for (const auto& [word, count] : words) {
-      for (std::size_t i = 0; i + 1 < word.size(); ++i) pairs[{word[i], word[i + 1]}] += count;
+      for (std::size_t i = 0; i + 1 < word.size(); ++i)
+        pairs[{word[i], word[i + 1]}] += count;
     }
     const std::pair<const Pair, std::uint64_t>* best = nullptr;
     for (const auto& entry : pairs) {
@@ -99,7 +106,8 @@ Result<ToyTokenizer> train_tokenizer(std::string_view text, std::uint32_t merges
   }
   ToyTokenizer out;
   for (const std::string content : kBack) {
-    const bool special = content.find("User") == std::string::npos && content.find("Assistant") == std::string::npos;
+    const bool special =
+        content.find("User") == std::string::npos && content.find("Assistant") == std::string::npos;
     added.push_back(added_token(next++, content.c_str(), special));
   }
   out.size = next;
@@ -112,8 +120,10 @@ Result<ToyTokenizer> train_tokenizer(std::string_view text, std::uint32_t merges
       {"added_tokens", added},
       {"normalizer", {{"type", "Sequence"}, {"normalizers", json::array()}}},
       {"pre_tokenizer", pre_tokenizer()},
-      {"post_processor", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}, {"use_regex", true}}},
-      {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
+      {"post_processor",
+       {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}, {"use_regex", true}}},
+      {"decoder",
+       {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
       {"model",
        {{"type", "BPE"},
         {"dropout", nullptr},

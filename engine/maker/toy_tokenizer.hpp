@@ -10,8 +10,8 @@
 namespace troika::maker {
 
 struct ToyTokenizer {
-  std::string json;             // tokenizer.json
-  std::uint32_t size = 0;       // ids are below
+  std::string json;        // tokenizer.json
+  std::uint32_t size = 0;  // ids are below
   std::uint32_t bos = 0;
   std::uint32_t eos = 0;
 };

@@ -26,14 +26,17 @@ class Fields {
  public:
   explicit Fields(const json& object) : object_(object) {}
 
-  std::uint32_t count(const char* field, std::uint64_t least, std::uint64_t most, std::optional<std::uint32_t> fallback = {}) {
+  std::uint32_t count(const char* field, std::uint64_t least, std::uint64_t most,
+                      std::optional<std::uint32_t> fallback = {}) {
     const auto found = object_.find(field);
     if (found == object_.end() || found->is_null()) {
       if (!fallback) fail(field, nullptr, "the field is required");
       return fallback.value_or(0);
     }
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() < least || found->get<std::uint64_t>() > most) {
-      fail(field, *found, "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() < least ||
+        found->get<std::uint64_t>() > most) {
+      fail(field, *found,
+           "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
       return 0;
     }
     return found->get<std::uint32_t>();
@@ -119,8 +122,9 @@ Result<std::optional<Yarn>> parse_rope_scaling(const json& config) {
   if (type == "default") return std::optional<Yarn>();
   if (type != "yarn") return refuse(std::string("rope_scaling.") + key, type, "only \"yarn\" is supported");
   for (const auto& item : scaling.items()) {
-    static const json known = {"type", "rope_type", "factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
-                               "original_max_position_embeddings", "rope_theta"};
+    static const json known = {"type",      "rope_type", "factor",         "beta_fast",
+                               "beta_slow", "mscale",    "mscale_all_dim", "original_max_position_embeddings",
+                               "rope_theta"};
     if (std::find(known.begin(), known.end(), json(item.key())) == known.end()) {
       return refuse("rope_scaling." + item.key(), item.value(), "the field is not known");
     }
@@ -161,11 +165,15 @@ void check_relations(const ModelConfig& model, const json& config, Fields& field
     fields.fail("first_k_dense_replace", model.first_dense, "must not exceed num_hidden_layers");
   }
   const double largest = model.moe_intermediate * static_cast<double>(std::max(1U, model.shared_experts));
-  if (largest > static_cast<double>(kLargestExtent)) fields.fail("n_shared_experts", model.shared_experts, "too many");
+  if (largest > static_cast<double>(kLargestExtent))
+    fields.fail("n_shared_experts", model.shared_experts, "too many");
   if (model.first_dense >= model.layers || fields.error()) return;
-  if (model.experts % model.groups != 0) fields.fail("n_group", model.groups, "must divide n_routed_experts");
-  else if (model.experts / model.groups < 2) fields.fail("n_group", model.groups, "a group needs two experts or more");
-  if (model.topk_groups > model.groups) fields.fail("topk_group", model.topk_groups, "must not exceed n_group");
+  if (model.experts % model.groups != 0)
+    fields.fail("n_group", model.groups, "must divide n_routed_experts");
+  else if (model.experts / model.groups < 2)
+    fields.fail("n_group", model.groups, "a group needs two experts or more");
+  if (model.topk_groups > model.groups)
+    fields.fail("topk_group", model.topk_groups, "must not exceed n_group");
   else if (model.experts_per_token > model.experts / model.groups * model.topk_groups) {
     fields.fail("num_experts_per_tok", model.experts_per_token, "more than topk_group groups hold");
   }

@@ -13,7 +13,12 @@ constexpr std::size_t kWorthSharing = 1U << 17U;
 }  // namespace
 
 Forward::Forward(const ModelConfig& config, const Weights& weights, KvCache& cache, kernels::Crew& crew)
-    : config_(config), weights_(weights), cache_(cache), crew_(crew), kernels_(kernels::table()), rotary_(config) {}
+    : config_(config),
+      weights_(weights),
+      cache_(cache),
+      crew_(crew),
+      kernels_(kernels::table()),
+      rotary_(config) {}
 
 void Forward::project(float* out, const float* x, const Matrix& w, std::size_t rows, std::size_t outputs,
                       std::size_t inputs) {
@@ -46,7 +51,8 @@ bool Forward::run(std::span<const Row> rows, std::vector<float>& hidden, const s
   const std::size_t n = config_.hidden;
   const std::size_t count = rows.size();
   turns_.resize(count * config_.rope);
-  for (std::size_t r = 0; r < count; ++r) rotary_.turn(rows[r].position, turns_.data() + r * config_.rope);
+  for (std::size_t r = 0; r < count; ++r)
+    rotary_.turn(rows[r].position, turns_.data() + r * config_.rope);
   normed_.resize(count * n);
   delta_.resize(count * n);
   for (std::uint32_t i = 0; i < weights_.layers.size(); ++i) {
@@ -54,14 +60,16 @@ bool Forward::run(std::span<const Row> rows, std::vector<float>& hidden, const s
     const auto& layer = weights_.layers[i];
     normalise(normed_.data(), hidden.data(), layer.input_norm, count, n, n);
     attention(layer, i, rows);
-    for (std::size_t k = 0; k < count * n; ++k) hidden[k] += delta_[k];
+    for (std::size_t k = 0; k < count * n; ++k)
+      hidden[k] += delta_[k];
     normalise(normed_.data(), hidden.data(), layer.post_norm, count, n, n);
     if (config_.dense(weights_.range.begin + i)) {
       feed_forward(layer.dense, normed_.data(), count, delta_.data());
     } else {
       experts(layer, count);
     }
-    for (std::size_t k = 0; k < count * n; ++k) hidden[k] += delta_[k];
+    for (std::size_t k = 0; k < count * n; ++k)
+      hidden[k] += delta_[k];
   }
   return true;
 }
@@ -95,8 +103,8 @@ void Forward::attention(const Layer& layer, std::uint32_t number, std::span<cons
           static_cast<std::size_t>(config_.heads) * config_.v_head);
 }
 
-// The absorbed form: the query is taken into the space of the latents by the key half of kv_b, attends there, and the
-// result is taken out by the value half. Only latents are cached and read.
+// The absorbed form: the query is taken into the space of the latents by the key half of kv_b, attends there,
+// and the result is taken out by the value half. Only latents are cached and read.
 void Forward::attend(const Layer& layer, std::uint32_t number, std::span<const Row> rows) {
   const std::size_t heads = config_.heads;
   const std::size_t head_rows = config_.nope + config_.v_head;
@@ -125,8 +133,8 @@ void Forward::attend(const Layer& layer, std::uint32_t number, std::span<const R
       std::copy_n(q + config_.nope, config_.rope, query.data() + config_.kv_lora);
       const std::size_t count = rows[r].position + 1U;
       scores.resize(count);
-      kernels_.attend_latent(latent.data(), query.data(), pages[r].data(), kPageTokens, count, config_.kv_lora,
-                             config_.rope, rotary_.softmax_scale(), scores.data());
+      kernels_.attend_latent(latent.data(), query.data(), pages[r].data(), kPageTokens, count,
+                             config_.kv_lora, config_.rope, rotary_.softmax_scale(), scores.data());
       kernels_.matmul(attended_.data() + item * config_.v_head, config_.v_head, latent.data(), values, 1,
                       config_.v_head, config_.kv_lora);
     }
@@ -144,7 +152,8 @@ void Forward::feed_forward(const FeedForward& weights, const float* x, std::size
   up_.resize(rows * width);
   project(gate_.data(), x, weights.gate, rows, width, config_.hidden);
   project(up_.data(), x, weights.up, rows, width, config_.hidden);
-  for (std::size_t r = 0; r < rows; ++r) kernels_.silu_multiply(gate_.data() + r * width, up_.data() + r * width, width);
+  for (std::size_t r = 0; r < rows; ++r)
+    kernels_.silu_multiply(gate_.data() + r * width, up_.data() + r * width, width);
   project(out, gate_.data(), weights.down, rows, config_.hidden, width);
 }
 
@@ -169,8 +178,8 @@ void Forward::experts(const Layer& layer, std::size_t rows) {
       uses[choices[slot].expert].push_back({r, slot});
     }
   }
-  // Expert by expert over the rows that chose it; what each row gets is kept by slot and summed in the order of the slots,
-  // so that the sum does not depend on the other rows.
+  // Expert by expert over the rows that chose it; what each row gets is kept by slot and summed in the order
+  // of the slots, so that the sum does not depend on the other rows.
   parts_.resize(rows * slots * n);
   for (std::size_t e = 0; e < uses.size(); ++e) {
     const auto& list = uses[e];
@@ -194,7 +203,8 @@ void Forward::experts(const Layer& layer, std::size_t rows) {
     for (std::size_t slot = 0; slot < slots; ++slot) {
       const float weight = chosen[r * slots + slot].weight;
       const float* part = parts_.data() + (r * slots + slot) * n;
-      for (std::size_t k = 0; k < n; ++k) delta_[r * n + k] += weight * part[k];
+      for (std::size_t k = 0; k < n; ++k)
+        delta_[r * n + k] += weight * part[k];
     }
   }
 }

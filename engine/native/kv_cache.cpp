@@ -8,7 +8,8 @@ KvCache::KvCache(std::uint32_t layers, std::uint32_t entry, std::uint64_t tokens
       pages_(tokens / kPageTokens),
       // Left uninitialised on purpose: pages that are never used never cost memory.
       data_(new float[static_cast<std::size_t>(pages_) * layers * kPageTokens * entry]) {
-  for (auto page = static_cast<std::uint32_t>(pages_); page > 0; --page) free_.push_back(page - 1);
+  for (auto page = static_cast<std::uint32_t>(pages_); page > 0; --page)
+    free_.push_back(page - 1);
 }
 
 std::size_t KvCache::offset(std::uint32_t page, std::uint32_t layer) const {
@@ -31,7 +32,8 @@ Status KvCache::reserve(SequenceId sequence, std::uint64_t tokens) {
 void KvCache::release(SequenceId sequence) {
   const auto found = tables_.find(sequence);
   if (found == tables_.end()) return;
-  for (auto page = found->second.rbegin(); page != found->second.rend(); ++page) free_.push_back(*page);
+  for (auto page = found->second.rbegin(); page != found->second.rend(); ++page)
+    free_.push_back(*page);
   tables_.erase(found);
 }
 
@@ -39,7 +41,8 @@ void KvCache::pages_of(SequenceId sequence, std::uint32_t layer, std::vector<con
   out.clear();
   const auto found = tables_.find(sequence);
   TROIKA_INVARIANT(found != tables_.end());
-  for (const auto page : found->second) out.push_back(data_.get() + offset(page, layer));
+  for (const auto page : found->second)
+    out.push_back(data_.get() + offset(page, layer));
 }
 
 float* KvCache::entry(SequenceId sequence, std::uint32_t layer, std::uint64_t position) {

@@ -15,7 +15,8 @@ using SequenceId = std::uint64_t;
 
 inline constexpr std::uint32_t kPageTokens = 16;
 
-// For one stage: `layers` layers, `entry` floats a token and layer. Memory is reserved at once and touched when used.
+// For one stage: `layers` layers, `entry` floats a token and layer. Memory is reserved at once and touched
+// when used.
 class KvCache {
  public:
   // tokens is rounded down to whole pages.

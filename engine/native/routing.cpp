@@ -21,7 +21,8 @@ void choose_experts(const ModelConfig& config, std::span<const float> scores, st
                     std::vector<Choice>& out) {
   const std::size_t per_group = config.experts / config.groups;
   std::vector<float> biased(scores.size());
-  for (std::size_t i = 0; i < scores.size(); ++i) biased[i] = scores[i] + bias[i];
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    biased[i] = scores[i] + bias[i];
   std::vector<float> group_scores(config.groups);
   for (std::size_t g = 0; g < config.groups; ++g) {
     float first = kNever;
@@ -40,7 +41,8 @@ void choose_experts(const ModelConfig& config, std::span<const float> scores, st
   for (std::uint32_t k = 0; k < config.topk_groups; ++k) {
     const auto g = best_of(group_scores);
     group_scores[g] = kNever;
-    for (std::size_t i = g * per_group; i < (g + 1) * per_group; ++i) allowed[i] = biased[i];
+    for (std::size_t i = g * per_group; i < (g + 1) * per_group; ++i)
+      allowed[i] = biased[i];
   }
   out.clear();
   float sum = 0;

@@ -14,9 +14,10 @@ struct Choice {
   float weight = 0;
 };
 
-// scores: sigmoid affinities, [experts]; bias: [experts], used for choosing only. Groups are ranked by the sum of their two
-// best biased scores, experts within the chosen groups by the biased score; ties go to the lower number. The weights are
-// the unbiased scores, made to sum to one if the config says so, times routed_scaling_factor.
+// scores: sigmoid affinities, [experts]; bias: [experts], used for choosing only. Groups are ranked by the
+// sum of their two best biased scores, experts within the chosen groups by the biased score; ties go to the
+// lower number. The weights are the unbiased scores, made to sum to one if the config says so, times
+// routed_scaling_factor.
 void choose_experts(const ModelConfig& config, std::span<const float> scores, std::span<const float> bias,
                     std::vector<Choice>& out);
 

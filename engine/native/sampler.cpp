@@ -36,7 +36,8 @@ TokenId sample(std::span<const float> logits, const Sampling& sampling, std::uin
   std::vector<Candidate> candidates(logits.size());
   double total = 0;
   for (TokenId token = 0; token < logits.size(); ++token) {
-    const double weight = std::exp((static_cast<double>(logits[token]) - logits[best]) / sampling.temperature);
+    const double weight =
+        std::exp((static_cast<double>(logits[token]) - logits[best]) / sampling.temperature);
     candidates[token] = {weight, token};
     total += weight;
   }
@@ -46,7 +47,8 @@ TokenId sample(std::span<const float> logits, const Sampling& sampling, std::uin
   // The nucleus: the fewest tokens whose share reaches top_p, at least one.
   std::size_t kept = 0;
   double share = 0;
-  while (kept < candidates.size() && (kept == 0 || share < sampling.top_p * total)) share += candidates[kept++].weight;
+  while (kept < candidates.size() && (kept == 0 || share < sampling.top_p * total))
+    share += candidates[kept++].weight;
   double left = uniform(sampling.seed, position) * share;
   for (std::size_t i = 0; i < kept; ++i) {
     left -= candidates[i].weight;

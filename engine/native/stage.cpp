@@ -60,7 +60,8 @@ Status Stage::run(Step& step, StepTokens& out, const std::atomic<bool>& stop) {
   std::vector<Row> rows;
   rows.reserve(count);
   for (const auto& segment : step.segments) {
-    for (std::uint32_t i = 0; i < segment.count; ++i) rows.push_back({segment.sequence, segment.start + i});
+    for (std::uint32_t i = 0; i < segment.count; ++i)
+      rows.push_back({segment.sequence, segment.start + i});
   }
   if (first()) {
     TROIKA_INVARIANT(step.tokens.size() == count);
@@ -70,7 +71,8 @@ Status Stage::run(Step& step, StepTokens& out, const std::atomic<bool>& stop) {
     return Error{"run", "step " + std::to_string(step.number), "the activations do not fit its segments"};
   }
   if (count == 0) return Done{};
-  if (!forward_.run(rows, step.hidden, stop)) return Error{"run", "step " + std::to_string(step.number), "stopped"};
+  if (!forward_.run(rows, step.hidden, stop))
+    return Error{"run", "step " + std::to_string(step.number), "stopped"};
   if (!last()) return Done{};
   std::size_t end = 0;
   for (const auto& segment : step.segments) {

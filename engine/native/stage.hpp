@@ -13,7 +13,7 @@ namespace troika::native {
 
 struct StageShape {
   LayerRange layers;
-  std::uint64_t kv_tokens = 0;   // capacity of the cache
+  std::uint64_t kv_tokens = 0;  // capacity of the cache
   std::size_t threads = 1;
 };
 
@@ -22,9 +22,9 @@ class Stage {
   static Result<std::unique_ptr<Stage>> load(const std::string& directory, const ModelConfig& config,
                                              const StageShape& shape, const LoadProgress& progress);
 
-  // Runs a step in place: on the first rank from step.tokens, else from step.hidden; leaves step.hidden for the next
-  // rank. On the last rank `out` gets the tokens. Error: the step names a sequence that was not admitted, or positions out
-  // of order, or more than the cache holds (a fault of the peer), or "stopped".
+  // Runs a step in place: on the first rank from step.tokens, else from step.hidden; leaves step.hidden for
+  // the next rank. On the last rank `out` gets the tokens. Error: the step names a sequence that was not
+  // admitted, or positions out of order, or more than the cache holds (a fault of the peer), or "stopped".
   Status run(Step& step, StepTokens& out, const std::atomic<bool>& stop);
 
   bool first() const { return weights_.range.begin == 0; }

@@ -20,15 +20,15 @@ struct Admission {
 // Consecutive tokens of one sequence.
 struct Segment {
   SequenceId sequence = 0;
-  std::uint32_t start = 0;   // position of the first
+  std::uint32_t start = 0;  // position of the first
   std::uint32_t count = 0;
-  bool sample = false;       // a token follows the last one
+  bool sample = false;  // a token follows the last one
 
   bool operator==(const Segment&) const = default;
 };
 
-// A rank frees `releases` first, then takes `admissions` in, then runs `segments`. Steps reach every rank in the order of
-// their numbers, so that what a step frees is free before a later step needs it.
+// A rank frees `releases` first, then takes `admissions` in, then runs `segments`. Steps reach every rank in
+// the order of their numbers, so that what a step frees is free before a later step needs it.
 struct Step {
   std::uint64_t number = 0;
   std::vector<SequenceId> releases;
@@ -39,7 +39,8 @@ struct Step {
 
   std::size_t rows() const {
     std::size_t count = 0;
-    for (const auto& segment : segments) count += segment.count;
+    for (const auto& segment : segments)
+      count += segment.count;
     return count;
   }
 };

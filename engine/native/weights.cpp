@@ -27,7 +27,8 @@ struct Wanted {
 
 std::string text(const Shape& shape) {
   std::string out = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) out += (i == 0 ? "" : ",") + std::to_string(shape[i]);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    out += (i == 0 ? "" : ",") + std::to_string(shape[i]);
   return out + "]";
 }
 
@@ -36,9 +37,11 @@ class Plan {
  public:
   Plan(const ModelConfig& config, Weights& weights) : config_(config) {
     const std::uint64_t hidden = config.hidden;
-    if (weights.range.begin == 0) matrix("model.embed_tokens.weight", {config.vocabulary, hidden}, weights.embedding);
+    if (weights.range.begin == 0)
+      matrix("model.embed_tokens.weight", {config.vocabulary, hidden}, weights.embedding);
     weights.layers.resize(weights.range.size());
-    for (std::uint32_t i = 0; i < weights.range.size(); ++i) layer(weights.range.begin + i, weights.layers[i]);
+    for (std::uint32_t i = 0; i < weights.range.size(); ++i)
+      layer(weights.range.begin + i, weights.layers[i]);
     if (weights.range.end == config.layers) {
       vector("model.norm.weight", {hidden}, weights.norm);
       matrix("lm_head.weight", {config.vocabulary, hidden}, weights.head);
@@ -78,7 +81,8 @@ class Plan {
     }
     matrix(attention + "kv_a_proj_with_mqa.weight", {config_.kv_entry(), hidden}, place.kv_a);
     vector(attention + "kv_a_layernorm.weight", {config_.kv_lora}, place.kv_a_norm);
-    matrix(attention + "kv_b_proj.weight", {heads * (config_.nope + config_.v_head), config_.kv_lora}, place.kv_b);
+    matrix(attention + "kv_b_proj.weight", {heads * (config_.nope + config_.v_head), config_.kv_lora},
+           place.kv_b);
     matrix(attention + "o_proj.weight", {hidden, heads * config_.v_head}, place.o);
     const std::string mlp = prefix + "mlp.";
     if (config_.dense(number)) {
@@ -130,10 +134,13 @@ class File {
 
 Status check(const Wanted& wanted, const safetensors::Header& header, const std::string& path) {
   const auto found = header.tensors.find(wanted.name);
-  if (found == header.tensors.end()) return Error{"load " + wanted.name + " from", path, "the shard does not hold it"};
+  if (found == header.tensors.end())
+    return Error{"load " + wanted.name + " from", path, "the shard does not hold it"};
   const auto& tensor = found->second;
   const bool dtype_fits = tensor.dtype == "BF16" || (wanted.vector != nullptr && tensor.dtype == "F32");
-  if (!dtype_fits) return Error{"load " + wanted.name + " from", path, "dtype " + tensor.dtype + " is not supported, only BF16"};
+  if (!dtype_fits)
+    return Error{"load " + wanted.name + " from", path,
+                 "dtype " + tensor.dtype + " is not supported, only BF16"};
   if (tensor.shape != wanted.shape) {
     return Error{"load " + wanted.name + " from", path,
                  "shape " + text(tensor.shape) + " where config.json means " + text(wanted.shape)};
@@ -156,7 +163,8 @@ Result<Weights> load_weights(const std::string& directory, const ModelConfig& co
   std::map<std::string, std::vector<const Wanted*>> by_shard;
   for (const auto& wanted : plan.wanted) {
     const auto found = index.shard_of.find(wanted.name);
-    if (found == index.shard_of.end()) return Error{"load", wanted.name, "the model's index does not name it"};
+    if (found == index.shard_of.end())
+      return Error{"load", wanted.name, "the model's index does not name it"};
     by_shard[found->second].push_back(&wanted);
   }
   std::map<std::string, safetensors::Header> headers;

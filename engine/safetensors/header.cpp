@@ -48,7 +48,8 @@ Result<Tensor> parse_tensor(const std::string& name, const json& entry, const st
   if (!entry["shape"].is_array()) return fault(subject, name + ": shape is not a list");
   std::uint64_t elements = 1;
   for (const auto& extent : entry["shape"]) {
-    if (!extent.is_number_unsigned()) return fault(subject, name + ": shape holds something else than whole numbers");
+    if (!extent.is_number_unsigned())
+      return fault(subject, name + ": shape holds something else than whole numbers");
     tensor.shape.push_back(extent.get<std::uint64_t>());
     const auto product = times(elements, tensor.shape.back());
     if (!product) return fault(subject, name + ": shape overflows");
@@ -62,7 +63,8 @@ Result<Tensor> parse_tensor(const std::string& name, const json& entry, const st
   tensor.begin = offsets[0].get<std::uint64_t>();
   tensor.end = offsets[1].get<std::uint64_t>();
   const auto total_bits = times(elements, bits);
-  if (!total_bits || *total_bits % 8 != 0) return fault(subject, name + ": shape overflows or is no whole number of bytes");
+  if (!total_bits || *total_bits % 8 != 0)
+    return fault(subject, name + ": shape overflows or is no whole number of bytes");
   if (tensor.end < tensor.begin || tensor.end - tensor.begin != *total_bits / 8) {
     return fault(subject, name + ": data_offsets do not match dtype and shape");
   }
@@ -71,18 +73,21 @@ Result<Tensor> parse_tensor(const std::string& name, const json& entry, const st
 
 Status check_layout(const Header& header, std::uint64_t data_bytes, const std::string& subject) {
   std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, const std::string*>> spans;
-  for (const auto& [name, tensor] : header.tensors) spans.push_back({{tensor.begin, tensor.end}, &name});
+  for (const auto& [name, tensor] : header.tensors)
+    spans.push_back({{tensor.begin, tensor.end}, &name});
   std::sort(spans.begin(), spans.end());
   std::uint64_t expected = 0;
   for (const auto& [span, name] : spans) {
     if (span.first != expected) {
-      return fault(subject, *name + (span.first > expected ? ": hole before it" : ": overlaps the tensor before it"));
+      return fault(subject,
+                   *name + (span.first > expected ? ": hole before it" : ": overlaps the tensor before it"));
     }
     expected = span.second;
   }
   if (expected != data_bytes) {
-    return fault(subject, "the tensors end at " + std::to_string(header.data_begin + expected) + " but the file at " +
-                              std::to_string(header.data_begin + data_bytes) + " bytes");
+    return fault(subject, "the tensors end at " + std::to_string(header.data_begin + expected) +
+                              " but the file at " + std::to_string(header.data_begin + data_bytes) +
+                              " bytes");
   }
   return Done{};
 }
@@ -90,10 +95,11 @@ Status check_layout(const Header& header, std::uint64_t data_bytes, const std::s
 }  // namespace
 
 unsigned bits_of(std::string_view dtype) {
-  static constexpr std::array<std::pair<std::string_view, unsigned>, 21> kBits{{
-      {"BOOL", 8},     {"F4", 4},           {"F6_E2M3", 6},     {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8},
-      {"F8_E4M3", 8},  {"F8_E8M0", 8},      {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16}, {"F16", 16},
-      {"BF16", 16},    {"I32", 32},         {"U32", 32},        {"F32", 32},    {"C64", 64}, {"F64", 64}, {"I64", 64}}};
+  static constexpr std::array<std::pair<std::string_view, unsigned>, 21> kBits{
+      {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+       {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+       {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+       {"C64", 64},    {"F64", 64},    {"I64", 64}}};
   for (const auto& [name, bits] : kBits) {
     if (name == dtype) return bits;
   }
@@ -137,15 +143,18 @@ Result<Header> read_header(const std::string& path) {
     if (!S_ISREG(status.st_mode)) return fault(path, "not a regular file");
     const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
     std::array<unsigned char, 8> prefix{};
-    if (file_bytes < 8 || ::pread(fd, prefix.data(), 8, 0) != 8) return fault(path, "the file is shorter than 8 bytes");
+    if (file_bytes < 8 || ::pread(fd, prefix.data(), 8, 0) != 8)
+      return fault(path, "the file is shorter than 8 bytes");
     std::uint64_t length = 0;
-    for (std::size_t i = 0; i < 8; ++i) length |= static_cast<std::uint64_t>(prefix[i]) << (8 * i);
+    for (std::size_t i = 0; i < 8; ++i)
+      length |= static_cast<std::uint64_t>(prefix[i]) << (8 * i);
     if (length > kLongestHeader) return fault(path, "longer than 100000000 bytes");
     if (length > file_bytes - 8) return fault(path, "longer than the file");
     std::string text(static_cast<std::size_t>(length), '\0');
     std::size_t filled = 0;
     while (filled < text.size()) {
-      const auto got = ::pread(fd, text.data() + filled, text.size() - filled, static_cast<off_t>(8 + filled));
+      const auto got =
+          ::pread(fd, text.data() + filled, text.size() - filled, static_cast<off_t>(8 + filled));
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return system_error("read", path, got < 0 ? errno : EIO);
       filled += static_cast<std::size_t>(got);

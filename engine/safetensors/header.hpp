@@ -15,9 +15,9 @@ namespace troika::safetensors {
 inline constexpr std::uint64_t kLongestHeader = 100'000'000;
 
 struct Tensor {
-  std::string dtype;                  // "BF16", "F32", ...
-  std::vector<std::uint64_t> shape;   // empty: a scalar
-  std::uint64_t begin = 0;            // bytes from the start of the file
+  std::string dtype;                 // "BF16", "F32", ...
+  std::vector<std::uint64_t> shape;  // empty: a scalar
+  std::uint64_t begin = 0;           // bytes from the start of the file
   std::uint64_t end = 0;
 };
 
@@ -30,9 +30,9 @@ struct Header {
 // Bits of one element; 0 for an unknown dtype.
 unsigned bits_of(std::string_view dtype);
 
-// `json` is the header's text, `file_bytes` the size of the whole file. Refused: not an object that starts with '{',
-// duplicate keys, unknown fields or dtypes, sizes that do not match dtype and shape, holes, overlaps, a file that is
-// shorter or longer than the header says.
+// `json` is the header's text, `file_bytes` the size of the whole file. Refused: not an object that starts
+// with '{', duplicate keys, unknown fields or dtypes, sizes that do not match dtype and shape, holes,
+// overlaps, a file that is shorter or longer than the header says.
 Result<Header> parse_header(std::string_view json, std::uint64_t file_bytes, const std::string& subject);
 
 // Reads only the header of the file.
@@ -44,7 +44,8 @@ struct Index {
   std::uint64_t total_bytes = 0;                // metadata.total_size; 0 where there is none
 };
 
-// model.safetensors.index.json, or, where there is none, model.safetensors. Refused: a shard name with a path in it.
+// model.safetensors.index.json, or, where there is none, model.safetensors. Refused: a shard name with a path
+// in it.
 Result<Index> read_index(const std::string& directory);
 
 }  // namespace troika::safetensors

@@ -44,7 +44,8 @@ std::size_t merge_piece(const MergeTable& table, std::string_view piece, std::ve
     const auto found = table.merges.find(MergeTable::key(a, b));
     if (found != table.merges.end()) queue.push({found->second.rank, left, a, b, found->second.result});
   };
-  for (std::uint32_t i = 0; i + 1 < piece.size(); ++i) consider(i);
+  for (std::uint32_t i = 0; i + 1 < piece.size(); ++i)
+    consider(i);
   std::size_t steps = 0;
   while (!queue.empty()) {
     ++steps;
@@ -61,7 +62,8 @@ std::size_t merge_piece(const MergeTable& table, std::string_view piece, std::ve
     consider(left.previous);
     consider(best.left);
   }
-  for (std::uint32_t i = piece.empty() ? kNone : 0; i != kNone; i = symbols[i].next) out.push_back(symbols[i].token);
+  for (std::uint32_t i = piece.empty() ? kNone : 0; i != kNone; i = symbols[i].next)
+    out.push_back(symbols[i].token);
   return steps;
 }
 

@@ -20,7 +20,9 @@ struct MergeTable {
   std::vector<TokenId> byte_token = std::vector<TokenId>(256);
   std::unordered_map<std::uint64_t, Merge> merges;  // (left << 32 | right)
 
-  static std::uint64_t key(TokenId left, TokenId right) { return static_cast<std::uint64_t>(left) << 32U | right; }
+  static std::uint64_t key(TokenId left, TokenId right) {
+    return static_cast<std::uint64_t>(left) << 32U | right;
+  }
 };
 
 // Appends the tokens of `piece` to `out`: always the merge of lowest rank, the leftmost of equals. Time is

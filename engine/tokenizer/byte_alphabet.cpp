@@ -38,7 +38,8 @@ std::string alphabet_of(std::uint8_t byte) {
 
 std::string to_alphabet(std::string_view bytes) {
   std::string out;
-  for (const char byte : bytes) append_utf8(out, kAlphabet.character[static_cast<std::uint8_t>(byte)]);
+  for (const char byte : bytes)
+    append_utf8(out, kAlphabet.character[static_cast<std::uint8_t>(byte)]);
   return out;
 }
 
@@ -46,7 +47,8 @@ std::optional<std::string> from_alphabet(std::string_view word) {
   std::string bytes;
   while (!word.empty()) {
     const auto [code_point, length] = first_code_point(word);
-    if (length == 0 || code_point >= kAlphabet.byte.size() || kAlphabet.byte[code_point] < 0) return std::nullopt;
+    if (length == 0 || code_point >= kAlphabet.byte.size() || kAlphabet.byte[code_point] < 0)
+      return std::nullopt;
     bytes.push_back(static_cast<char>(kAlphabet.byte[code_point]));
     word.remove_prefix(length);
   }

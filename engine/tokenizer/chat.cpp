@@ -12,7 +12,9 @@ constexpr const char* kEnd = "<｜end▁of▁sentence｜>";
 constexpr const char* kUser = "<｜User｜>";
 constexpr const char* kAssistant = "<｜Assistant｜>";
 
-Error fault(std::string field, std::string reason) { return Error{"read", std::move(field), std::move(reason)}; }
+Error fault(std::string field, std::string reason) {
+  return Error{"read", std::move(field), std::move(reason)};
+}
 
 Result<std::string> read_content(const json& content, const std::string& field) {
   if (content.is_string()) return content.get<std::string>();
@@ -53,7 +55,8 @@ Result<std::vector<TokenId>> read_token_list(const Tokenizer& tokenizer, const j
   std::vector<TokenId> tokens;
   for (const auto& id : list) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= tokenizer.size()) {
-      return fault("prompt", "holds something that is not a token id below " + std::to_string(tokenizer.size()));
+      return fault("prompt",
+                   "holds something that is not a token id below " + std::to_string(tokenizer.size()));
     }
     tokens.push_back(id.get<TokenId>());
   }
@@ -122,7 +125,8 @@ Result<std::vector<TokenId>> encode_chat(const Tokenizer& tokenizer, const std::
 Result<std::vector<Message>> messages_of_request(const json& request) {
   const auto found = request.find("messages");
   if (found == request.end()) return fault("messages", "is missing");
-  if (!found->is_array() || found->empty()) return fault("messages", "must be a list with at least one message");
+  if (!found->is_array() || found->empty())
+    return fault("messages", "must be a list with at least one message");
   if (found->size() > kMostMessages) return fault("messages", "holds more than 4096 messages");
   std::vector<Message> messages;
   for (std::size_t i = 0; i < found->size(); ++i) {

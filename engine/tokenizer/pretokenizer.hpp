@@ -12,8 +12,8 @@ namespace troika::tokenizer {
 
 class Pretokenizer {
  public:
-  // `json` is the pre_tokenizer object: a ByteLevel, or a Sequence of Splits with behaviour "Isolated" and one
-  // ByteLevel at the end. Anything else is refused by name.
+  // `json` is the pre_tokenizer object: a ByteLevel, or a Sequence of Splits with behaviour "Isolated" and
+  // one ByteLevel at the end. Anything else is refused by name.
   static Result<Pretokenizer> parse(const nlohmann::json& json);
 
   Pretokenizer(Pretokenizer&&) noexcept;

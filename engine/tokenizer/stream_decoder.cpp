@@ -25,7 +25,8 @@ std::string StreamDecoder::push(std::string_view bytes) {
 
 std::string StreamDecoder::finish() {
   std::string out;
-  for (std::size_t i = 0; i < held_.size(); ++i) out += kReplacement;
+  for (std::size_t i = 0; i < held_.size(); ++i)
+    out += kReplacement;
   held_.clear();
   return out;
 }

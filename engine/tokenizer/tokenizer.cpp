@@ -15,7 +15,9 @@ using nlohmann::json;
 constexpr std::size_t kLargestFile = 64U << 20U;  // DeepSeek's is below 8 MB
 constexpr TokenId kHighestId = 4'000'000;
 
-Error fault(const std::string& what, std::string reason) { return Error{"use the tokenizer's", what, std::move(reason)}; }
+Error fault(const std::string& what, std::string reason) {
+  return Error{"use the tokenizer's", what, std::move(reason)};
+}
 
 bool absent_or(const json& object, const char* key, const json& allowed) {
   const auto found = object.find(key);
@@ -64,7 +66,8 @@ Result<Tokenizer> Tokenizer::parse(std::string_view text) {
 }
 
 Status Tokenizer::read_model(const json& model) {
-  if (model.value("type", json("BPE")) != "BPE") return fault("model.type", model["type"].dump() + " is not supported");
+  if (model.value("type", json("BPE")) != "BPE")
+    return fault("model.type", model["type"].dump() + " is not supported");
   for (const char* key : {"ignore_merges", "byte_fallback", "fuse_unk"}) {
     if (!absent_or(model, key, false)) return fault(std::string("model.") + key, "true is not supported");
   }
@@ -81,18 +84,21 @@ Status Tokenizer::read_vocabulary(const json& vocabulary) {
   if (!vocabulary.is_object()) return fault("model.vocab", "not an object");
   for (const auto& [word, id] : vocabulary.items()) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > kHighestId) {
-      return fault("model.vocab", "the id of " + word + " is not a whole number up to " + std::to_string(kHighestId));
+      return fault("model.vocab",
+                   "the id of " + word + " is not a whole number up to " + std::to_string(kHighestId));
     }
     const auto token = id.get<TokenId>();
     if (token >= bytes_.size()) bytes_.resize(token + 1);
-    if (!bytes_[token].empty()) return fault("model.vocab", "the id " + std::to_string(token) + " occurs twice");
+    if (!bytes_[token].empty())
+      return fault("model.vocab", "the id " + std::to_string(token) + " occurs twice");
     // Words outside the alphabet (special tokens kept in the vocabulary) stand for their own text.
     bytes_[token] = from_alphabet(word).value_or(word);
     ids_.emplace(word, token);
   }
   for (unsigned byte = 0; byte < 256; ++byte) {
     const auto found = ids_.find(alphabet_of(static_cast<std::uint8_t>(byte)));
-    if (found == ids_.end()) return fault("model.vocab", "the byte " + std::to_string(byte) + " has no token");
+    if (found == ids_.end())
+      return fault("model.vocab", "the byte " + std::to_string(byte) + " has no token");
     table_.byte_token[byte] = found->second;
   }
   special_.resize(bytes_.size());
@@ -123,7 +129,8 @@ Status Tokenizer::read_merges(const json& merges) {
     const auto b = ids_.find(right);
     const auto result = ids_.find(left + right);
     if (a == ids_.end() || b == ids_.end() || result == ids_.end()) {
-      return fault("model.merges", "entry " + std::to_string(rank) + " names a word that is not in the vocabulary");
+      return fault("model.merges",
+                   "entry " + std::to_string(rank) + " names a word that is not in the vocabulary");
     }
     table_.merges.try_emplace(MergeTable::key(a->second, b->second), Merge{rank, result->second});
     ++rank;
@@ -134,8 +141,10 @@ Status Tokenizer::read_merges(const json& merges) {
 Status Tokenizer::read_added(const json& added) {
   if (!added.is_array()) return fault("added_tokens", "not a list");
   std::vector<bool> merged(bytes_.size());
-  for (const auto& [key, merge] : table_.merges) merged[merge.result] = true;
-  for (const auto token : table_.byte_token) merged[token] = true;
+  for (const auto& [key, merge] : table_.merges)
+    merged[merge.result] = true;
+  for (const auto token : table_.byte_token)
+    merged[token] = true;
   for (const auto& entry : added) {
     if (!entry.is_object() || !entry.value("id", json()).is_number_unsigned() ||
         !entry.value("content", json()).is_string() || entry["id"].get<std::uint64_t>() > kHighestId) {
@@ -145,10 +154,12 @@ Status Tokenizer::read_added(const json& added) {
     const auto content = entry["content"].get<std::string>();
     if (content.empty()) return fault("added_tokens", "an entry with empty content");
     for (const char* key : {"lstrip", "rstrip", "single_word"}) {
-      if (!absent_or(entry, key, false)) return fault(std::string("added_tokens.") + key, "true is not supported");
+      if (!absent_or(entry, key, false))
+        return fault(std::string("added_tokens.") + key, "true is not supported");
     }
     // Text of users must not be able to produce an added token by merging.
-    if (token < merged.size() && merged[token]) return fault("added_tokens", content + " is also the result of a merge");
+    if (token < merged.size() && merged[token])
+      return fault("added_tokens", content + " is also the result of a merge");
     if (token >= bytes_.size()) {
       bytes_.resize(token + 1);
       special_.resize(token + 1);
@@ -165,7 +176,8 @@ Status Tokenizer::read_added(const json& added) {
 
 Status Tokenizer::encode_valid(std::string_view text, std::vector<TokenId>& out) const {
   TROIKA_TRY(pieces, pretokenizer_.split(text));
-  for (const auto piece : pieces) merge_piece(table_, piece, out);
+  for (const auto piece : pieces)
+    merge_piece(table_, piece, out);
   return Done{};
 }
 
@@ -218,7 +230,9 @@ std::string Tokenizer::decode(std::span<const TokenId> tokens) const {
   return out;
 }
 
-bool Tokenizer::is_special(TokenId token) const { return token < special_.size() && special_[token]; }
+bool Tokenizer::is_special(TokenId token) const {
+  return token < special_.size() && special_[token];
+}
 
 std::optional<TokenId> Tokenizer::added_token(std::string_view text) const {
   const auto found = added_.find(std::string(text));

@@ -6,8 +6,8 @@ namespace troika::tokenizer {
 namespace {
 
 struct Lead {
-  std::size_t length = 0;     // of the whole sequence; 0: not a lead byte
-  std::uint8_t low = 0x80;    // bounds of the second byte
+  std::size_t length = 0;   // of the whole sequence; 0: not a lead byte
+  std::uint8_t low = 0x80;  // bounds of the second byte
   std::uint8_t high = 0xbf;
 };
 
@@ -23,7 +23,9 @@ Lead lead_of(std::uint8_t byte) {
   return {};
 }
 
-std::uint8_t at(std::string_view text, std::size_t i) { return static_cast<std::uint8_t>(text[i]); }
+std::uint8_t at(std::string_view text, std::size_t i) {
+  return static_cast<std::uint8_t>(text[i]);
+}
 
 // Leading bytes of `text` that agree with one sequence.
 std::size_t agreeing(std::string_view text, const Lead& lead) {
@@ -43,7 +45,8 @@ CodePoint first_code_point(std::string_view text) {
   if (lead.length == 0 || agreeing(text, lead) < lead.length) return {};
   if (lead.length == 1) return {at(text, 0), 1};
   char32_t value = at(text, 0) & (0x7fU >> lead.length);
-  for (std::size_t i = 1; i < lead.length; ++i) value = (value << 6U) | (at(text, i) & 0x3fU);
+  for (std::size_t i = 1; i < lead.length; ++i)
+    value = (value << 6U) | (at(text, i) & 0x3fU);
   return {value, lead.length};
 }
 

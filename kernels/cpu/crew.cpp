@@ -14,7 +14,8 @@ Crew::~Crew() {
     ending_ = true;
   }
   start_.notify_all();
-  for (auto& other : others_) other.join();
+  for (auto& other : others_)
+    other.join();
 }
 
 void Crew::work(std::size_t index, std::size_t n,

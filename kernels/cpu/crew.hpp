@@ -18,13 +18,14 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Calls part(begin, end) for disjoint parts of [0, n), one a thread, and returns when all are done. `part` must not
-  // throw. Called from one thread only.
+  // Calls part(begin, end) for disjoint parts of [0, n), one a thread, and returns when all are done. `part`
+  // must not throw. Called from one thread only.
   void each(std::size_t n, const std::function<void(std::size_t, std::size_t)>& part);
 
  private:
   void follow(std::size_t index);
-  void work(std::size_t index, std::size_t n, const std::function<void(std::size_t, std::size_t)>& part) const;
+  void work(std::size_t index, std::size_t n,
+            const std::function<void(std::size_t, std::size_t)>& part) const;
 
   std::size_t threads_;
   std::mutex mutex_;

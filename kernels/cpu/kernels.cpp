@@ -6,7 +6,9 @@
 
 namespace troika::kernels {
 
-float to_float(Bf16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16); }
+float to_float(Bf16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
+}
 
 Bf16 to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);

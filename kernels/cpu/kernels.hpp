@@ -1,8 +1,8 @@
 // The arithmetic of a transformer layer on a CPU, float32 with BF16 weights.
 //
-// Every output value is computed in an order that depends on the shape of its operands alone: not on how many rows are
-// computed together, not on the instruction set. So the same row gives the same bits in any batch, chunk, partition and
-// on any variant.
+// Every output value is computed in an order that depends on the shape of its operands alone: not on how many
+// rows are computed together, not on the instruction set. So the same row gives the same bits in any batch,
+// chunk, partition and on any variant.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,9 @@ struct Table {
   void (*silu_multiply)(float* gate, const float* up, std::size_t n);
   // x[i] = 1 / (1 + exp(-x[i])).
   void (*sigmoid)(float* x, std::size_t n);
-  // Attention of one head over the first `count` cached tokens. A page holds page_tokens entries of latent + rope
-  // floats; query has latent + rope floats; out gets the softmax-weighted sum of the latents. scores: room for `count`.
+  // Attention of one head over the first `count` cached tokens. A page holds page_tokens entries of latent +
+  // rope floats; query has latent + rope floats; out gets the softmax-weighted sum of the latents. scores:
+  // room for `count`.
   void (*attend_latent)(float* out, const float* query, const float* const* pages, std::size_t page_tokens,
                         std::size_t count, std::size_t latent, std::size_t rope, float scale, float* scores);
 };

@@ -21,18 +21,21 @@ struct Answer {
 
 Answer ask_reference(const std::string& model, const std::vector<std::uint32_t>& prompt, int generate) {
   std::string command = std::string("/usr/bin/python3 '") + TROIKA_REFERENCE + "' '" + model + "' --tokens ";
-  for (std::size_t i = 0; i < prompt.size(); ++i) command += (i == 0 ? "" : ",") + std::to_string(prompt[i]);
+  for (std::size_t i = 0; i < prompt.size(); ++i)
+    command += (i == 0 ? "" : ",") + std::to_string(prompt[i]);
   command += " --generate " + std::to_string(generate);
   std::FILE* pipe = ::popen(command.c_str(), "r");
   EXPECT_NE(pipe, nullptr);
   if (pipe == nullptr) return {};
   std::string text;
   std::array<char, 65536> buffer{};
-  while (const auto got = std::fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), got);
+  while (const auto got = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    text.append(buffer.data(), got);
   EXPECT_EQ(::pclose(pipe), 0);
   const auto document = nlohmann::json::parse(text, nullptr, false);
   if (document.is_discarded()) return {};
-  return {document["tokens"].get<std::vector<std::uint32_t>>(), document["logits"].get<std::vector<std::vector<double>>>()};
+  return {document["tokens"].get<std::vector<std::uint32_t>>(),
+          document["logits"].get<std::vector<std::vector<double>>>()};
 }
 
 Answer ask_engine(const std::string& model, const std::vector<std::uint32_t>& prompt, int generate) {
@@ -83,7 +86,9 @@ void compare(const maker::MakerOptions& options, std::size_t prompt_tokens) {
   }
 }
 
-TEST(Reference, TinyModelWithQLoraAndYarnBeyondTheOriginalContext) { compare(maker::tiny_model(), 150); }
+TEST(Reference, TinyModelWithQLoraAndYarnBeyondTheOriginalContext) {
+  compare(maker::tiny_model(), 150);
+}
 
 TEST(Reference, WithoutQLoraWithoutYarnOneGroup) {
   auto options = maker::tiny_model();

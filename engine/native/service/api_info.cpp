@@ -12,9 +12,10 @@ std::string metrics_text(const Engine& engine) {
   const auto& counters = engine.counters();
   const auto& scheduler = engine.scheduler();
   std::string out;
-  const auto add = [&](std::string_view name, std::string_view type, std::string_view help, std::uint64_t value) {
-    out += fmt::format("# HELP troika_stage_{0} {1}\n# TYPE troika_stage_{0} {2}\ntroika_stage_{0} {3}\n", name, help, type,
-                       value);
+  const auto add = [&](std::string_view name, std::string_view type, std::string_view help,
+                       std::uint64_t value) {
+    out += fmt::format("# HELP troika_stage_{0} {1}\n# TYPE troika_stage_{0} {2}\ntroika_stage_{0} {3}\n",
+                       name, help, type, value);
   };
   add("prompt_tokens_total", "counter", "Prompt tokens of requests taken in.", counters.prompt_tokens);
   add("generation_tokens_total", "counter", "Tokens generated.", counters.generation_tokens);
@@ -22,7 +23,8 @@ std::string metrics_text(const Engine& engine) {
   add("requests_aborted_total", "counter", "Requests whose client went away.", counters.aborted);
   add("requests_running", "gauge", "Sequences in the pipeline.", scheduler.running());
   add("requests_waiting", "gauge", "Sequences not yet begun.", scheduler.waiting());
-  add("kv_tokens_used", "gauge", "Tokens of KV cache set aside for running sequences.", scheduler.kv_reserved());
+  add("kv_tokens_used", "gauge", "Tokens of KV cache set aside for running sequences.",
+      scheduler.kv_reserved());
   add("kv_tokens_capacity", "gauge", "Tokens of KV cache, the least of all ranks.", scheduler.kv_capacity());
   return out;
 }
@@ -42,12 +44,8 @@ std::string server_info_body(const ApiInfo& info) {
 }
 
 std::string models_body(const ApiInfo& info) {
-  const json model = {{"id", info.model},
-                      {"object", "model"},
-                      {"created", info.started},
-                      {"owned_by", "troika"},
-                      {"root", info.model},
-                      {"max_model_len", info.context_length}};
+  const json model = {{"id", info.model},     {"object", "model"},  {"created", info.started},
+                      {"owned_by", "troika"}, {"root", info.model}, {"max_model_len", info.context_length}};
   return json{{"object", "list"}, {"data", json::array({model})}}.dump();
 }
 

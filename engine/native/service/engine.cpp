@@ -4,7 +4,8 @@
 
 namespace troika::native {
 
-Engine::Engine(SchedulerLimits limits, const tokenizer::Tokenizer& tokenizer, std::vector<tokenizer::TokenId> eos, Run run)
+Engine::Engine(SchedulerLimits limits, const tokenizer::Tokenizer& tokenizer,
+               std::vector<tokenizer::TokenId> eos, Run run)
     : scheduler_(limits), tokenizer_(tokenizer), eos_(std::move(eos)), run_(std::move(run)) {}
 
 Result<std::shared_ptr<Generation>> Engine::begin(GenerationRequest request, std::function<void()> changed) {
@@ -45,7 +46,8 @@ Status Engine::take(const StepTokens& tokens) {
 }
 
 void Engine::pump() {
-  while (auto step = scheduler_.next()) run_(std::move(*step));
+  while (auto step = scheduler_.next())
+    run_(std::move(*step));
 }
 
 }  // namespace troika::native

@@ -22,7 +22,8 @@ class Engine {
  public:
   using Run = std::function<void(Step)>;
 
-  Engine(SchedulerLimits limits, const tokenizer::Tokenizer& tokenizer, std::vector<tokenizer::TokenId> eos, Run run);
+  Engine(SchedulerLimits limits, const tokenizer::Tokenizer& tokenizer, std::vector<tokenizer::TokenId> eos,
+         Run run);
 
   // Error: it could never fit the KV cache, or too many requests wait.
   Result<std::shared_ptr<Generation>> begin(GenerationRequest request, std::function<void()> changed);

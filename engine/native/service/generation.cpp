@@ -19,7 +19,8 @@ std::string StopMatcher::push(std::string_view text) {
   if (matched_) return {};
   held_ += text;
   std::size_t first = std::string::npos;
-  for (const auto& stop : stops_) first = std::min(first, held_.find(stop));
+  for (const auto& stop : stops_)
+    first = std::min(first, held_.find(stop));
   if (first != std::string::npos) {
     matched_ = true;
     return std::exchange(held_, {}).substr(0, first);
@@ -36,7 +37,9 @@ std::string StopMatcher::push(std::string_view text) {
   return out;
 }
 
-std::string StopMatcher::finish() { return matched_ ? std::string() : std::exchange(held_, {}); }
+std::string StopMatcher::finish() {
+  return matched_ ? std::string() : std::exchange(held_, {});
+}
 
 Generation::Generation(GenerationRequest request, const tokenizer::Tokenizer& tokenizer,
                        std::vector<tokenizer::TokenId> eos)

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/native/sampler.hpp"
 #include "engine/native/kv_cache.hpp"
+#include "engine/native/sampler.hpp"
 #include "engine/tokenizer/stream_decoder.hpp"
 
 namespace troika::native {
@@ -41,7 +41,8 @@ class StopMatcher {
 
 class Generation {
  public:
-  Generation(GenerationRequest request, const tokenizer::Tokenizer& tokenizer, std::vector<tokenizer::TokenId> eos);
+  Generation(GenerationRequest request, const tokenizer::Tokenizer& tokenizer,
+             std::vector<tokenizer::TokenId> eos);
 
   // Takes the next token; true when it was the last.
   bool take(tokenizer::TokenId token);

@@ -1,11 +1,10 @@
 #include "engine/native/service/handshake.hpp"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
-
-#include <fmt/format.h>
 
 #include "engine/native/service/bytes.hpp"
 #include "engine/safetensors/json_strict.hpp"
@@ -13,7 +12,9 @@
 namespace troika::native {
 namespace {
 
-Error fault(std::string reason) { return Error{"accept", "the hello of another stage", std::move(reason)}; }
+Error fault(std::string reason) {
+  return Error{"accept", "the hello of another stage", std::move(reason)};
+}
 
 int digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -35,7 +36,8 @@ std::string take_text(Taker& in) {
 // A peer that is not proven yet does not get to write control characters into the log.
 std::string printable(std::string_view text) {
   std::string out;
-  for (const char c : text.substr(0, 64)) out.push_back(c >= ' ' && c <= '~' ? c : '?');
+  for (const char c : text.substr(0, 64))
+    out.push_back(c >= ' ' && c <= '~' ? c : '?');
   return out;
 }
 
@@ -76,8 +78,8 @@ std::string encode(const Hello& hello) {
   put_text(body, hello.cluster);
   put_text(body, hello.replica);
   put(body, hello.epoch);
-  for (const auto value : {hello.from_rank, hello.to_rank, hello.ranks, hello.hidden, hello.layers, hello.boundary,
-                           hello.rows, hello.sequences, hello.context}) {
+  for (const auto value : {hello.from_rank, hello.to_rank, hello.ranks, hello.hidden, hello.layers,
+                           hello.boundary, hello.rows, hello.sequences, hello.context}) {
     put(body, value);
   }
   put_text(body, hello.dtype);
@@ -92,7 +94,8 @@ Result<std::size_t> parse_hello_prefix(std::string_view prefix) {
   Taker in(prefix.substr(kLinkMagic.size()));
   const auto version = in.take<std::uint16_t>();
   const auto bytes = in.take<std::uint16_t>();
-  if (version != kLinkVersion) return fault(fmt::format("protocol version {} where {} is expected", version, kLinkVersion));
+  if (version != kLinkVersion)
+    return fault(fmt::format("protocol version {} where {} is expected", version, kLinkVersion));
   if (in.broken() || bytes > kLongestHello) return fault("too long");
   return std::size_t{bytes};
 }
@@ -105,8 +108,8 @@ Result<Hello> parse_hello_body(std::string_view body) {
   hello.cluster = take_text(in);
   hello.replica = take_text(in);
   hello.epoch = in.take<std::uint64_t>();
-  for (auto* value : {&hello.from_rank, &hello.to_rank, &hello.ranks, &hello.hidden, &hello.layers, &hello.boundary,
-                      &hello.rows, &hello.sequences, &hello.context}) {
+  for (auto* value : {&hello.from_rank, &hello.to_rank, &hello.ranks, &hello.hidden, &hello.layers,
+                      &hello.boundary, &hello.rows, &hello.sequences, &hello.context}) {
     *value = in.take<std::uint32_t>();
   }
   hello.dtype = take_text(in);
@@ -115,11 +118,13 @@ Result<Hello> parse_hello_body(std::string_view body) {
 }
 
 std::optional<std::string> difference(const Hello& expected, const Hello& got) {
-  const auto text = [](const char* what, const std::string& mine, const std::string& theirs) -> std::optional<std::string> {
+  const auto text = [](const char* what, const std::string& mine,
+                       const std::string& theirs) -> std::optional<std::string> {
     if (mine == theirs) return std::nullopt;
     return fmt::format("{} {} where {} is expected", what, printable(theirs), printable(mine));
   };
-  const auto number = [](const char* what, std::uint64_t mine, std::uint64_t theirs) -> std::optional<std::string> {
+  const auto number = [](const char* what, std::uint64_t mine,
+                         std::uint64_t theirs) -> std::optional<std::string> {
     if (mine == theirs) return std::nullopt;
     return fmt::format("{} {} where {} is expected", what, theirs, mine);
   };
@@ -144,8 +149,9 @@ Mac proof(const LinkKey& key, LinkEnd end, std::string_view dialer_hello, std::s
   message += listener_hello;
   Mac mac{};
   unsigned length = 0;
-  const auto* made = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-                          reinterpret_cast<const unsigned char*>(message.data()), message.size(), mac.data(), &length);
+  const auto* made =
+      HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+           reinterpret_cast<const unsigned char*>(message.data()), message.size(), mac.data(), &length);
   TROIKA_INVARIANT(made != nullptr && length == mac.size());
   return mac;
 }

@@ -1,8 +1,9 @@
-// What two stages say to each other before the first step: who they are, and that they know the epoch's key. Pure.
+// What two stages say to each other before the first step: who they are, and that they know the epoch's key.
+// Pure.
 //
-// The dialer sends its hello. The listener answers with its own hello and HMAC-SHA256(key, "listener" + both hellos).
-// The dialer sends HMAC-SHA256(key, "dialer" + both hellos); the listener confirms with one byte. Each hello holds a fresh
-// nonce, so no part can be replayed. The key itself is never sent.
+// The dialer sends its hello. The listener answers with its own hello and HMAC-SHA256(key, "listener" + both
+// hellos). The dialer sends HMAC-SHA256(key, "dialer" + both hellos); the listener confirms with one byte.
+// Each hello holds a fresh nonce, so no part can be replayed. The key itself is never sent.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ using Mac = std::array<unsigned char, 32>;
 
 inline constexpr std::string_view kLinkMagic = "TRKLINK\n";
 inline constexpr std::uint16_t kLinkVersion = 1;
-inline constexpr std::size_t kHelloPrefix = 12;   // magic, u16 version, u16 bytes of the body
+inline constexpr std::size_t kHelloPrefix = 12;    // magic, u16 version, u16 bytes of the body
 inline constexpr std::size_t kLongestHello = 512;  // of the body
 inline constexpr char kConfirm = '+';
 

@@ -30,7 +30,7 @@ constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::size_t kMostConnections = 256;
 constexpr std::uint32_t kLongestHeader = 16U << 10U;
-constexpr std::uint64_t kLongestBody = 8U << 20U;  // a million tokens of prompt as JSON text
+constexpr std::uint64_t kLongestBody = 8U << 20U;      // a million tokens of prompt as JSON text
 constexpr auto kIdleTime = std::chrono::seconds(60);   // between requests
 constexpr auto kReadTime = std::chrono::seconds(30);   // for the rest of a request
 constexpr auto kWriteTime = std::chrono::seconds(30);  // without progress
@@ -39,10 +39,12 @@ using Request = http::request<http::string_body>;
 using Response = http::response<http::string_body>;
 
 std::int64_t unix_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
-Response respond(const Request& request, int status, std::string body, const char* type = "application/json") {
+Response respond(const Request& request, int status, std::string body,
+                 const char* type = "application/json") {
   Response response(static_cast<http::status>(status), request.version());
   response.set(http::field::content_type, type);
   response.keep_alive(request.keep_alive());
@@ -51,7 +53,9 @@ Response respond(const Request& request, int status, std::string body, const cha
   return response;
 }
 
-Response refuse(const Request& request, const ApiFault& fault) { return respond(request, fault.status, fault_body(fault)); }
+Response refuse(const Request& request, const ApiFault& fault) {
+  return respond(request, fault.status, fault_body(fault));
+}
 
 ApiFault not_found(int status, const std::string& what) {
   ApiFault fault;
@@ -60,7 +64,9 @@ ApiFault not_found(int status, const std::string& what) {
   return fault;
 }
 
-std::string framed(std::string_view text) { return fmt::format("{:x}\r\n{}\r\n", text.size(), text); }
+std::string framed(std::string_view text) {
+  return fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+}
 
 }  // namespace
 
@@ -93,10 +99,11 @@ class HttpServer::State : public std::enable_shared_from_this<HttpServer::State>
   Response plain_answer(const Request& request) const;
   // False: the connection is of no more use.
   asio::awaitable<bool> complete(beast::tcp_stream& stream, const Request& request, bool chat);
-  asio::awaitable<bool> answer_whole(beast::tcp_stream& stream, const Request& request, const AnswerHead& head,
-                                     Generation& generation, Watch& watch);
-  asio::awaitable<bool> answer_stream(beast::tcp_stream& stream, const Request& request, const AnswerHead& head,
-                                      Generation& generation, Watch& watch, bool include_usage);
+  asio::awaitable<bool> answer_whole(beast::tcp_stream& stream, const Request& request,
+                                     const AnswerHead& head, Generation& generation, Watch& watch);
+  asio::awaitable<bool> answer_stream(beast::tcp_stream& stream, const Request& request,
+                                      const AnswerHead& head, Generation& generation, Watch& watch,
+                                      bool include_usage);
   static asio::awaitable<void> watch_client(beast::tcp_stream& stream, std::shared_ptr<Watch> watch);
   static asio::awaitable<bool> write(beast::tcp_stream& stream, std::string_view bytes);
   static asio::awaitable<bool> send(beast::tcp_stream& stream, Response response);
@@ -116,9 +123,10 @@ asio::awaitable<bool> HttpServer::State::send(beast::tcp_stream& stream, Respons
   co_return !error && response.keep_alive();
 }
 
-// Waits until the socket is readable: with no bytes to read, the client has closed. Bytes are the next request of a
-// pipelining client; they stay where they are, and its end is then seen when they are read.
-asio::awaitable<void> HttpServer::State::watch_client(beast::tcp_stream& stream, std::shared_ptr<Watch> watch) {
+// Waits until the socket is readable: with no bytes to read, the client has closed. Bytes are the next
+// request of a pipelining client; they stay where they are, and its end is then seen when they are read.
+asio::awaitable<void> HttpServer::State::watch_client(beast::tcp_stream& stream,
+                                                      std::shared_ptr<Watch> watch) {
   const auto [error] = co_await stream.socket().async_wait(tcp::socket::wait_read, kToken);
   if (watch->over) co_return;
   char byte = 0;
@@ -140,8 +148,8 @@ asio::awaitable<bool> HttpServer::State::answer_whole(beast::tcp_stream& stream,
 }
 
 asio::awaitable<bool> HttpServer::State::answer_stream(beast::tcp_stream& stream, const Request& request,
-                                                       const AnswerHead& head, Generation& generation, Watch& watch,
-                                                       bool include_usage) {
+                                                       const AnswerHead& head, Generation& generation,
+                                                       Watch& watch, bool include_usage) {
   const bool chunked = request.version() >= 11;
   const bool keep = chunked && request.keep_alive();
   std::string begin = chunked ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.0 200 OK\r\n";
@@ -163,7 +171,7 @@ asio::awaitable<bool> HttpServer::State::answer_stream(beast::tcp_stream& stream
       std::string end = frame(events);
       if (chunked) end += "0\r\n\r\n";
       const bool written = co_await write(stream, end);
-      co_return written && keep;
+      co_return written&& keep;
     }
     if (!events.empty()) {
       const std::string part = frame(events);
@@ -175,10 +183,12 @@ asio::awaitable<bool> HttpServer::State::answer_stream(beast::tcp_stream& stream
   }
 }
 
-asio::awaitable<bool> HttpServer::State::complete(beast::tcp_stream& stream, const Request& request, bool chat) {
+asio::awaitable<bool> HttpServer::State::complete(beast::tcp_stream& stream, const Request& request,
+                                                  bool chat) {
   const ApiLimits limits{info.model, info.context_length, engine.scheduler().kv_capacity(), random()};
   auto parsed = parse_request(chat, request.body(), tokenizer, limits);
-  if (const auto* fault = std::get_if<ApiFault>(&parsed)) co_return co_await send(stream, refuse(request, *fault));
+  if (const auto* fault = std::get_if<ApiFault>(&parsed))
+    co_return co_await send(stream, refuse(request, *fault));
   auto& wanted = std::get<ApiRequest>(parsed);
   const auto watch = std::make_shared<Watch>(stream.get_executor());
   const auto begun = engine.begin(std::move(wanted.generation), [watch] { watch->wake.cancel(); });
@@ -189,12 +199,13 @@ asio::awaitable<bool> HttpServer::State::complete(beast::tcp_stream& stream, con
     co_return co_await send(stream, refuse(request, fault));
   }
   const auto generation = *begun;
-  const AnswerHead head{chat, fmt::format("{}-{:016x}{:016x}", chat ? "chatcmpl" : "cmpl", random(), random()), info.model,
-                        unix_seconds()};
+  const AnswerHead head{chat,
+                        fmt::format("{}-{:016x}{:016x}", chat ? "chatcmpl" : "cmpl", random(), random()),
+                        info.model, unix_seconds()};
   asio::co_spawn(stream.get_executor(), watch_client(stream, watch), asio::detached);
-  const bool keep = wanted.stream
-                        ? co_await answer_stream(stream, request, head, *generation, *watch, wanted.include_usage)
-                        : co_await answer_whole(stream, request, head, *generation, *watch);
+  const bool keep =
+      wanted.stream ? co_await answer_stream(stream, request, head, *generation, *watch, wanted.include_usage)
+                    : co_await answer_whole(stream, request, head, *generation, *watch);
   watch->over = true;
   boost::system::error_code ignored;
   stream.socket().cancel(ignored);
@@ -209,15 +220,18 @@ Response HttpServer::State::plain_answer(const Request& request) const {
   const std::string_view target(request.target().data(), request.target().size());
   const auto path = target.substr(0, target.find('?'));
   const bool completion = path == "/v1/chat/completions" || path == "/v1/completions";
-  const bool reading = path == "/health" || path == "/metrics" || path == "/server_info" || path == "/v1/models";
-  if (!completion && !reading) return refuse(request, not_found(404, "there is no " + std::string(path.substr(0, 100))));
+  const bool reading =
+      path == "/health" || path == "/metrics" || path == "/server_info" || path == "/v1/models";
+  if (!completion && !reading)
+    return refuse(request, not_found(404, "there is no " + std::string(path.substr(0, 100))));
   if (completion || request.method() != http::verb::get) {
     auto response = refuse(request, not_found(405, "the method is not allowed"));
     response.set(http::field::allow, completion ? "POST" : "GET");
     return response;
   }
   if (path == "/health") return respond(request, 200, "", "text/plain");
-  if (path == "/metrics") return respond(request, 200, metrics_text(engine), "text/plain; version=0.0.4; charset=utf-8");
+  if (path == "/metrics")
+    return respond(request, 200, metrics_text(engine), "text/plain; version=0.0.4; charset=utf-8");
   if (path == "/server_info") return respond(request, 200, server_info_body(info));
   return respond(request, 200, models_body(info));
 }
@@ -243,10 +257,14 @@ asio::awaitable<void> HttpServer::State::session(tcp::socket socket) {
     }
     stream.expires_never();
     if (error) {
-      if (error != http::error::end_of_stream && error.category() == http::make_error_code(http::error::bad_method).category()) {
+      if (error != http::error::end_of_stream &&
+          error.category() == http::make_error_code(http::error::bad_method).category()) {
         const bool too_long = error == http::error::body_limit;
-        auto fault = not_found(too_long ? 413 : error == http::error::header_limit ? 431 : 400,
-                               too_long ? "the body is over 8 MiB" : "not an HTTP request: " + error.message());
+        auto fault =
+            not_found(too_long                             ? 413
+                      : error == http::error::header_limit ? 431
+                                                           : 400,
+                      too_long ? "the body is over 8 MiB" : "not an HTTP request: " + error.message());
         auto response = refuse(Request(http::verb::get, "/", 11), fault);
         response.keep_alive(false);
         co_await send(stream, std::move(response));
@@ -283,7 +301,8 @@ asio::awaitable<void> HttpServer::State::accept_all() {
   }
 }
 
-HttpServer::HttpServer(asio::io_context& io, const tokenizer::Tokenizer& tokenizer, Engine& engine, ApiInfo info)
+HttpServer::HttpServer(asio::io_context& io, const tokenizer::Tokenizer& tokenizer, Engine& engine,
+                       ApiInfo info)
     : state_(std::make_shared<State>(io, tokenizer, engine, std::move(info))) {}
 
 HttpServer::~HttpServer() {

@@ -27,7 +27,8 @@ struct ApiInfo {
 
 class HttpServer {
  public:
-  HttpServer(boost::asio::io_context& io, const tokenizer::Tokenizer& tokenizer, Engine& engine, ApiInfo info);
+  HttpServer(boost::asio::io_context& io, const tokenizer::Tokenizer& tokenizer, Engine& engine,
+             ApiInfo info);
   ~HttpServer();
   // Returns where it listens (a port 0 is chosen by the system).
   Result<boost::asio::ip::tcp::endpoint> listen(const HostPort& where);

@@ -29,11 +29,14 @@ Result<HostPort> parse_host_port(std::string_view text) {
   if (colon == std::string_view::npos || colon == 0) return fault;
   auto host = text.substr(0, colon);
   const auto port = text.substr(colon + 1);
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  else if (host.find(':') != std::string_view::npos) return fault;
+  if (host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  else if (host.find(':') != std::string_view::npos)
+    return fault;
   unsigned number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (host.empty() || error != std::errc() || end != port.data() + port.size() || number > 65535) return fault;
+  if (host.empty() || error != std::errc() || end != port.data() + port.size() || number > 65535)
+    return fault;
   return HostPort{std::string(host), std::string(port)};
 }
 
@@ -55,7 +58,8 @@ Result<tcp::endpoint> resolve(asio::io_context& io, const HostPort& where) {
   return found.begin()->endpoint();
 }
 
-Result<tcp::endpoint> listen_on(tcp::acceptor& acceptor, asio::io_context& io, const HostPort& where, int backlog) {
+Result<tcp::endpoint> listen_on(tcp::acceptor& acceptor, asio::io_context& io, const HostPort& where,
+                                int backlog) {
   TROIKA_TRY(endpoint, resolve(io, where));
   boost::system::error_code error;
   acceptor.open(endpoint.protocol(), error);
@@ -66,16 +70,19 @@ Result<tcp::endpoint> listen_on(tcp::acceptor& acceptor, asio::io_context& io, c
   return acceptor.local_endpoint(error);
 }
 
-LinkWriter::LinkWriter(tcp::socket socket, LinkLost lost) : socket_(std::move(socket)), lost_(std::move(lost)) {}
+LinkWriter::LinkWriter(tcp::socket socket, LinkLost lost)
+    : socket_(std::move(socket)), lost_(std::move(lost)) {}
 
 void LinkWriter::start() {
-  asio::co_spawn(socket_.get_executor(), [self = shared_from_this()] { return self->watch(); }, asio::detached);
+  asio::co_spawn(
+      socket_.get_executor(), [self = shared_from_this()] { return self->watch(); }, asio::detached);
 }
 
 // The next stage never sends anything after the handshake, so a read ends only when the link does.
 asio::awaitable<void> LinkWriter::watch() {
   char byte = 0;
-  const auto [error, count] = co_await socket_.async_read_some(asio::buffer(&byte, 1), asio::as_tuple(asio::use_awaitable));
+  const auto [error, count] =
+      co_await socket_.async_read_some(asio::buffer(&byte, 1), asio::as_tuple(asio::use_awaitable));
   lose(error ? reason_of(error) : "it sent what it must not");
 }
 
@@ -116,12 +123,13 @@ void LinkReader::read() {
 
 void LinkReader::read_payload(FrameHeader header) {
   payload_.resize(header.bytes);
-  asio::async_read(socket_, asio::buffer(payload_),
-                   [self = shared_from_this(), kind = header.kind](const boost::system::error_code& error, std::size_t) {
-                     if (error) return self->lose(reason_of(error));
-                     self->take_(kind, self->payload_);
-                     self->read();
-                   });
+  asio::async_read(
+      socket_, asio::buffer(payload_),
+      [self = shared_from_this(), kind = header.kind](const boost::system::error_code& error, std::size_t) {
+        if (error) return self->lose(reason_of(error));
+        self->take_(kind, self->payload_);
+        self->read();
+      });
 }
 
 void LinkReader::lose(std::string reason) {

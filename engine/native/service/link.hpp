@@ -28,8 +28,9 @@ std::string text(const boost::asio::ip::tcp::endpoint& endpoint);
 Result<boost::asio::ip::tcp::endpoint> resolve(boost::asio::io_context& io, const HostPort& where);
 
 // Opens the acceptor and returns where it is bound (a port 0 is chosen by the system).
-Result<boost::asio::ip::tcp::endpoint> listen_on(boost::asio::ip::tcp::acceptor& acceptor, boost::asio::io_context& io,
-                                                 const HostPort& where, int backlog);
+Result<boost::asio::ip::tcp::endpoint> listen_on(boost::asio::ip::tcp::acceptor& acceptor,
+                                                 boost::asio::io_context& io, const HostPort& where,
+                                                 int backlog);
 
 // Called once, with why the link ended; the process has no use without it.
 using LinkLost = std::function<void(std::string reason)>;
@@ -49,6 +50,7 @@ class LinkListener {
   struct Guest;
   boost::asio::awaitable<void> accept_all();
   boost::asio::awaitable<void> receive(std::shared_ptr<Guest> guest);
+  void log_refusal(const std::string& remote, const std::string& reason);
 
   boost::asio::io_context& io_;
   Hello expected_;
@@ -58,9 +60,12 @@ class LinkListener {
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::ip::tcp::endpoint endpoint_;
   std::list<std::weak_ptr<Guest>> guests_;  // in the handshake, oldest first
+  std::string last_refusal_;
+  std::uint64_t refusals_ = 0;  // in a row with this reason
 };
 
-// Dials the next stage until it answers as it should; logs each new reason why it does not. Ends when io stops.
+// Dials the next stage until it answers as it should; logs each new reason why it does not. Ends when io
+// stops.
 boost::asio::awaitable<std::shared_ptr<boost::asio::ip::tcp::socket>> dial_link(boost::asio::io_context& io,
                                                                                 HostPort where, Hello hello,
                                                                                 LinkKey key);
@@ -83,8 +88,8 @@ class LinkWriter : public std::enable_shared_from_this<LinkWriter> {
   std::deque<std::string> queue_;
 };
 
-// Frames from the previous stage, read as they come, so that the end of the link is seen at once. How many may wait is
-// the business of who takes them.
+// Frames from the previous stage, read as they come, so that the end of the link is seen at once. How many
+// may wait is the business of who takes them.
 class LinkReader : public std::enable_shared_from_this<LinkReader> {
  public:
   using Take = std::function<void(FrameKind kind, const std::string& payload)>;

@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <bit>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -60,7 +61,9 @@ class TimeLimit {
 asio::awaitable<Result<std::string>> read_bytes(tcp::socket& socket, std::size_t count) {
   std::string bytes(count, '\0');
   const auto [error, got] = co_await asio::async_read(socket, asio::buffer(bytes), kToken);
-  if (error) co_return Error{"shake hands with", "another stage", "the connection ended after " + std::to_string(got) + " bytes"};
+  if (error)
+    co_return Error{"shake hands with", "another stage",
+                    "the connection ended after " + std::to_string(got) + " bytes"};
   co_return bytes;
 }
 
@@ -87,7 +90,9 @@ asio::awaitable<Result<Heard>> read_hello(tcp::socket& socket) {
   co_return Heard{*prefix + *body, *hello};
 }
 
-std::string bytes_of(const Mac& mac) { return {reinterpret_cast<const char*>(mac.data()), mac.size()}; }
+std::string bytes_of(const Mac& mac) {
+  return {reinterpret_cast<const char*>(mac.data()), mac.size()};
+}
 
 // An empty reason: the guest is the previous stage.
 asio::awaitable<std::string> check_guest(tcp::socket& socket, Hello mine, const LinkKey& key) {
@@ -119,7 +124,9 @@ asio::awaitable<Status> greet(tcp::socket& socket, Hello mine, const LinkKey& ke
   if (auto sent = co_await write_bytes(socket, hello); !sent.ok()) co_return sent.error();
   const auto heard = co_await read_hello(socket);
   if (!heard.ok()) co_return heard.error();
-  const auto fault = [](std::string reason) { return Error{"shake hands with", "the next stage", std::move(reason)}; };
+  const auto fault = [](std::string reason) {
+    return Error{"shake hands with", "the next stage", std::move(reason)};
+  };
   if (const auto wrong = difference(mine, heard->hello)) co_return fault(*wrong);
   const auto theirs = co_await read_bytes(socket, sizeof(Mac));
   if (!theirs.ok()) co_return theirs.error();
@@ -177,6 +184,16 @@ asio::awaitable<void> LinkListener::accept_all() {
   }
 }
 
+// Every new reason, and then the 2nd, 4th, 8th ... of the same: who knocks all day long does not fill the
+// log.
+void LinkListener::log_refusal(const std::string& remote, const std::string& reason) {
+  refusals_ = reason == last_refusal_ ? refusals_ + 1 : 1;
+  last_refusal_ = reason;
+  if (!std::has_single_bit(refusals_)) return;
+  const auto times = refusals_ == 1 ? std::string() : fmt::format(" ({} times)", refusals_);
+  stage_log(fmt::format("refused a link from {}: {}{}", remote, reason, times));
+}
+
 asio::awaitable<void> LinkListener::receive(std::shared_ptr<Guest> guest) {
   auto& socket = *guest->socket;
   boost::system::error_code ignored;
@@ -190,7 +207,7 @@ asio::awaitable<void> LinkListener::receive(std::shared_ptr<Guest> guest) {
   if (reason.empty() && !socket.is_open()) reason = "too slow";
   if (reason.empty() && open_) reason = "the link is open already";
   if (!reason.empty()) {
-    stage_log(fmt::format("refused a link from {}: {}", text(remote), reason));
+    log_refusal(text(remote), reason);
     socket.close(ignored);
     co_return;
   }
@@ -198,7 +215,8 @@ asio::awaitable<void> LinkListener::receive(std::shared_ptr<Guest> guest) {
   opened_(std::move(socket));
 }
 
-asio::awaitable<std::shared_ptr<tcp::socket>> dial_link(asio::io_context& io, HostPort where, Hello hello, LinkKey key) {
+asio::awaitable<std::shared_ptr<tcp::socket>> dial_link(asio::io_context& io, HostPort where, Hello hello,
+                                                        LinkKey key) {
   auto pause = kFirstPause;
   std::string last_reason;
   for (;;) {
@@ -219,7 +237,8 @@ asio::awaitable<std::shared_ptr<tcp::socket>> dial_link(asio::io_context& io, Ho
       reason = endpoint.error().reason;
     }
     if (reason != last_reason) {
-      stage_log(fmt::format("link to rank {} at {}:{} not yet: {}", hello.to_rank, where.host, where.port, reason));
+      stage_log(
+          fmt::format("link to rank {} at {}:{} not yet: {}", hello.to_rank, where.host, where.port, reason));
     }
     last_reason = reason;
     asio::steady_timer timer(io, pause);

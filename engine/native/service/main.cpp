@@ -23,7 +23,8 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kRefused = 3;
 
-// At once: whoever waits for this process learns of the failure within milliseconds, and there is nothing to save.
+// At once: whoever waits for this process learns of the failure within milliseconds, and there is nothing to
+// save.
 [[noreturn]] void leave(int code, const std::string& reason) {
   stage_log("failed: " + reason);
   std::_Exit(code);
@@ -31,15 +32,16 @@ constexpr int kRefused = 3;
 
 class Program {
  public:
-  Program(StageOptions options, ModelConfig config) : options_(std::move(options)), config_(std::move(config)) {}
+  Program(StageOptions options, ModelConfig config)
+      : options_(std::move(options)), config_(std::move(config)) {}
 
   int run() {
     if (options_.first()) {
       auto tokenizer = tokenizer::Tokenizer::load(options_.model);
       if (!tokenizer.ok()) leave(kRefused, tokenizer.error().message());
       if (tokenizer->size() > config_.vocabulary) {
-        leave(kRefused, fmt::format("tokenizer.json has ids up to {}, vocab_size is {}", tokenizer->size() - 1,
-                                    config_.vocabulary));
+        leave(kRefused, fmt::format("tokenizer.json has ids up to {}, vocab_size is {}",
+                                    tokenizer->size() - 1, config_.vocabulary));
       }
       tokenizer_.emplace(std::move(*tokenizer));
     }
@@ -68,18 +70,23 @@ class Program {
     std::string api = "-";
     if (options_.first()) {
       // Chunks of prefill and decoding sequences of different ages fill the pipeline: one step a rank.
-      const SchedulerLimits limits{options_.max_running, options_.chunked_prefill, options_.ranks, 256, survey.kv_tokens};
-      engine_.emplace(limits, *tokenizer_, config_.eos, [this](Step step) { pipeline_->run(std::move(step)); });
-      ApiInfo info{options_.served_model_name, options_.replica,        options_.epoch,
+      const SchedulerLimits limits{options_.max_running, options_.chunked_prefill, options_.ranks, 256,
+                                   survey.kv_tokens};
+      engine_.emplace(limits, *tokenizer_, config_.eos,
+                      [this](Step step) { pipeline_->run(std::move(step)); });
+      ApiInfo info{options_.served_model_name, options_.replica,         options_.epoch,
                    options_.context_length,    options_.chunked_prefill, options_.max_running,
                    survey.layer_counts,        survey.kv_tokens,         0};
-      info.started = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+      info.started = std::chrono::duration_cast<std::chrono::seconds>(
+                         std::chrono::system_clock::now().time_since_epoch())
+                         .count();
       server_.emplace(io_, *tokenizer_, *engine_, std::move(info));
       const auto bound = server_->listen(*options_.api);
       if (!bound.ok()) leave(kFailed, bound.error().message());
       api = text(*bound);
     }
-    stage_log(fmt::format("ready rank={} epoch={} api={} kv_tokens={}", options_.rank, options_.epoch, api, survey.kv_tokens));
+    stage_log(fmt::format("ready rank={} epoch={} api={} kv_tokens={}", options_.rank, options_.epoch, api,
+                          survey.kv_tokens));
   }
 
   StageOptions options_;

@@ -31,17 +31,18 @@ struct ApiRequest {
   GenerationRequest generation;
 };
 
-// body: the JSON of /v1/chat/completions (chat) or /v1/completions. Fields that nobody here knows are ignored; fields
-// that are known and would change the answer in a way that is not supported are faults.
+// body: the JSON of /v1/chat/completions (chat) or /v1/completions. Fields that nobody here knows are
+// ignored; fields that are known and would change the answer in a way that is not supported are faults.
 std::variant<ApiRequest, ApiFault> parse_request(bool chat, std::string_view body,
-                                                 const tokenizer::Tokenizer& tokenizer, const ApiLimits& limits);
+                                                 const tokenizer::Tokenizer& tokenizer,
+                                                 const ApiLimits& limits);
 
 std::string fault_body(const ApiFault& fault);
 
 // Names one answer.
 struct AnswerHead {
   bool chat = true;
-  std::string id;      // "chatcmpl-..." or "cmpl-..."
+  std::string id;  // "chatcmpl-..." or "cmpl-..."
   std::string model;
   std::int64_t created = 0;  // seconds since 1970
 };

@@ -7,11 +7,17 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json nullable(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
+json nullable(const std::string& text) {
+  return text.empty() ? json(nullptr) : json(text);
+}
 
-std::string dumped(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string dumped(const json& document) {
+  return document.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
-std::string event(const json& document) { return "data: " + dumped(document) + "\n\n"; }
+std::string event(const json& document) {
+  return "data: " + dumped(document) + "\n\n";
+}
 
 json usage(const Generation& generation) {
   return {{"prompt_tokens", generation.prompt_tokens()},
@@ -19,7 +25,9 @@ json usage(const Generation& generation) {
           {"total_tokens", generation.prompt_tokens() + generation.completion_tokens()}};
 }
 
-json finish_json(const std::optional<Finish>& finish) { return finish ? json(name(*finish)) : json(nullptr); }
+json finish_json(const std::optional<Finish>& finish) {
+  return finish ? json(name(*finish)) : json(nullptr);
+}
 
 json document(const AnswerHead& head, const char* chat_object, const char* text_object) {
   return {{"id", head.id},
@@ -31,8 +39,10 @@ json document(const AnswerHead& head, const char* chat_object, const char* text_
 json chunk(const AnswerHead& head, json delta, const std::optional<Finish>& finish) {
   json out = document(head, "chat.completion.chunk", "text_completion");
   json choice = {{"index", 0}};
-  if (head.chat) choice["delta"] = std::move(delta);
-  else choice["text"] = std::move(delta);
+  if (head.chat)
+    choice["delta"] = std::move(delta);
+  else
+    choice["text"] = std::move(delta);
   choice["logprobs"] = nullptr;
   choice["finish_reason"] = finish_json(finish);
   out["choices"] = json::array({choice});
@@ -52,8 +62,10 @@ std::string fault_body(const ApiFault& fault) {
 std::string answer_body(const AnswerHead& head, const std::string& text, const Generation& generation) {
   json out = document(head, "chat.completion", "text_completion");
   json choice = {{"index", 0}};
-  if (head.chat) choice["message"] = {{"role", "assistant"}, {"content", text}};
-  else choice["text"] = text;
+  if (head.chat)
+    choice["message"] = {{"role", "assistant"}, {"content", text}};
+  else
+    choice["text"] = text;
   choice["logprobs"] = nullptr;
   choice["finish_reason"] = finish_json(generation.finish());
   out["choices"] = json::array({choice});

@@ -73,7 +73,8 @@ class Fields {
 void refuse_unsupported(Fields& fields, bool chat) {
   const auto only = [&](const char* name, const json& value) {
     const auto* found = fields.find(name);
-    if (found != nullptr && *found != value) fields.fail(name, "is not supported other than as " + value.dump());
+    if (found != nullptr && *found != value)
+      fields.fail(name, "is not supported other than as " + value.dump());
   };
   only("n", 1);
   only("best_of", 1);
@@ -88,7 +89,8 @@ void refuse_unsupported(Fields& fields, bool chat) {
   only("tools", json::array());
   only("functions", json::array());
   only("response_format", json{{"type", "text"}});
-  for (const char* name : {"regex", "ebnf", "json_schema", "structural_tag", "guided_json", "guided_regex", "top_k", "min_p"}) {
+  for (const char* name :
+       {"regex", "ebnf", "json_schema", "structural_tag", "guided_json", "guided_regex", "top_k", "min_p"}) {
     if (fields.find(name) != nullptr) fields.fail(name, "is not supported");
   }
 }
@@ -121,8 +123,11 @@ Sampling read_sampling(Fields& fields, const ApiLimits& limits) {
   sampling.top_p = std::max(static_cast<float>(top_p), 1e-6F);
   sampling.seed = limits.random_seed;
   if (const auto* seed = fields.find("seed")) {
-    if (!seed->is_number_integer()) fields.fail("seed", "must be a whole number");
-    else sampling.seed = seed->is_number_unsigned() ? seed->get<std::uint64_t>() : static_cast<std::uint64_t>(seed->get<std::int64_t>());
+    if (!seed->is_number_integer())
+      fields.fail("seed", "must be a whole number");
+    else
+      sampling.seed = seed->is_number_unsigned() ? seed->get<std::uint64_t>()
+                                                 : static_cast<std::uint64_t>(seed->get<std::int64_t>());
   }
   return sampling;
 }
@@ -138,9 +143,9 @@ std::optional<ApiFault> set_output(GenerationRequest& request, std::optional<std
     auto out = fault(chat ? "messages" : "prompt", "");
     const bool by_context = limits.context_length <= limits.kv_tokens;
     out.message = "This model's maximum context length is " + std::to_string(room) + " tokens" +
-                  (by_context ? "" : " (as much as its KV cache holds)") + ", but " + std::to_string(prompt + output) +
-                  " tokens were asked for: " + std::to_string(prompt) + " of prompt and " + std::to_string(output) +
-                  " of output.";
+                  (by_context ? "" : " (as much as its KV cache holds)") + ", but " +
+                  std::to_string(prompt + output) + " tokens were asked for: " + std::to_string(prompt) +
+                  " of prompt and " + std::to_string(output) + " of output.";
     out.code = "context_length_exceeded";
     return out;
   }
@@ -151,7 +156,8 @@ std::optional<ApiFault> set_output(GenerationRequest& request, std::optional<std
 }  // namespace
 
 std::variant<ApiRequest, ApiFault> parse_request(bool chat, std::string_view body,
-                                                 const tokenizer::Tokenizer& tokenizer, const ApiLimits& limits) {
+                                                 const tokenizer::Tokenizer& tokenizer,
+                                                 const ApiLimits& limits) {
   if (tokenizer::valid_prefix(body) != body.size()) return fault("", "the body is not UTF-8");
   json document = json::parse(body, nullptr, false);
   if (document.is_discarded()) return fault("", "the body is not JSON");
@@ -164,10 +170,12 @@ std::variant<ApiRequest, ApiFault> parse_request(bool chat, std::string_view bod
   request.chat = chat;
   request.stream = fields.flag("stream");
   if (const auto* options = fields.find("stream_options")) {
-    if (!options->is_object()) fields.fail("stream_options", "must be an object");
+    if (!options->is_object())
+      fields.fail("stream_options", "must be an object");
     else if (!options->value("include_usage", json(false)).is_boolean()) {
       fields.fail("stream_options.include_usage", "must be true or false");
-    } else request.include_usage = options->value("include_usage", false);
+    } else
+      request.include_usage = options->value("include_usage", false);
   }
   refuse_unsupported(fields, chat);
   request.generation.sampling = read_sampling(fields, limits);

@@ -9,7 +9,9 @@
 namespace troika::native {
 namespace {
 
-Error usage(std::string option, std::string reason) { return Error{"use", std::move(option), std::move(reason)}; }
+Error usage(std::string option, std::string reason) {
+  return Error{"use", std::move(option), std::move(reason)};
+}
 
 Result<LayerRange> parse_layers(std::string_view text) {
   LayerRange range;
@@ -55,7 +57,8 @@ Status take(StageOptions& o, const Texts& texts) {
     o.link_listen = listen;
     o.link_next = next;
   }
-  if (o.first() == texts.api.empty()) return usage("--api", o.first() ? "rank 0 needs it" : "only rank 0 has an API");
+  if (o.first() == texts.api.empty())
+    return usage("--api", o.first() ? "rank 0 needs it" : "only rank 0 has an API");
   if (o.first()) {
     TROIKA_TRY(api, parse_host_port(texts.api));
     // Plain HTTP without authentication: the agent relays to it.
@@ -83,10 +86,12 @@ ParsedOptions parse_options(int argc, char** argv) {
   app.add_option("--link-next", texts.link_next, "HOST:PORT of the next rank (of rank 0 for the last)");
   app.add_option("--link-key-file", o.link_key_file, "file with the links' key: 64 hex digits");
   app.add_option("--api", texts.api, "HOST:PORT of the HTTP API, on loopback; rank 0 only");
-  app.add_option("--context-length", o.context_length, "tokens of prompt and output; default: as the model allows");
+  app.add_option("--context-length", o.context_length,
+                 "tokens of prompt and output; default: as the model allows");
   app.add_option("--chunked-prefill", o.chunked_prefill, "token rows of a step")->check(CLI::Range(1, 65536));
   app.add_option("--max-running", o.max_running, "sequences at a time")->check(CLI::Range(1, 1024));
-  app.add_option("--kv-budget-bytes", o.kv_budget_bytes, "bytes of the KV cache; default: enough, at most 256 MiB");
+  app.add_option("--kv-budget-bytes", o.kv_budget_bytes,
+                 "bytes of the KV cache; default: enough, at most 256 MiB");
   app.add_option("--served-model-name", o.served_model_name, "name in the API; default: the directory's");
   app.add_option("--threads", o.threads, "threads that compute")->check(CLI::Range(1, 256));
   try {
@@ -118,7 +123,8 @@ Status complete(StageOptions& o, const ModelConfig& config) {
   }
   if (o.served_model_name.empty()) {
     auto path = std::filesystem::path(o.model).lexically_normal();
-    o.served_model_name = path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+    o.served_model_name =
+        path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
   }
   if (kv_tokens(o, config) == 0) return usage("--kv-budget-bytes", "below one page of 16 tokens");
   return Done{};

@@ -11,7 +11,7 @@
 namespace troika::native {
 
 struct StageOptions {
-  std::string model;         // directory
+  std::string model;  // directory
   std::string cluster = "local";
   std::string replica = "a";
   std::uint32_t rank = 0;
@@ -22,7 +22,7 @@ struct StageOptions {
   std::optional<HostPort> link_next;
   std::string link_key_file;
   std::optional<HostPort> api;
-  std::uint32_t context_length = 0;   // 0: max_position_embeddings
+  std::uint32_t context_length = 0;  // 0: max_position_embeddings
   std::uint32_t chunked_prefill = 512;
   std::uint32_t max_running = 8;
   std::uint64_t kv_budget_bytes = 0;  // 0: enough for max_running * context_length, at most kDefaultKvBytes
@@ -40,7 +40,8 @@ inline constexpr std::uint64_t kDefaultKvBytes = 256U << 20U;
 
 struct ParsedOptions {
   std::optional<StageOptions> options;
-  int exit_code = 0;  // where there are none: 0 after --help or --version, 2 on wrong usage (already explained)
+  int exit_code =
+      0;  // where there are none: 0 after --help or --version, 2 on wrong usage (already explained)
 };
 
 ParsedOptions parse_options(int argc, char** argv);

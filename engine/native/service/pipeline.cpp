@@ -12,7 +12,8 @@ namespace troika::native {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-Pipeline::Pipeline(asio::io_context& io, const StageOptions& options, const ModelConfig& config, PipelineEvents events)
+Pipeline::Pipeline(asio::io_context& io, const StageOptions& options, const ModelConfig& config,
+                   PipelineEvents events)
     : io_(io), options_(options), config_(config), events_(std::move(events)) {
   // A step holds at most a chunk of prefill, or one row of each sequence if those are more.
   limits_ = {config.hidden,     options.chunked_prefill, options.max_running,
@@ -52,7 +53,9 @@ Status Pipeline::start() {
   worker_ = std::make_unique<Worker>(
       io_, [this](const std::atomic<bool>& stop) { return load(stop); },
       [this](const Status& status) { loaded(status); },
-      [this](const Status& status, Step step, const StepTokens& tokens) { stepped(status, std::move(step), tokens); });
+      [this](const Status& status, Step step, const StepTokens& tokens) {
+        stepped(status, std::move(step), tokens);
+      });
   return Done{};
 }
 
@@ -95,7 +98,9 @@ void Pipeline::opened_previous(tcp::socket socket) {
   stage_log(fmt::format("link from rank {} open", rank));
   previous_ = std::make_shared<LinkReader>(
       std::move(socket), limits_, [this](FrameKind kind, const std::string& payload) { take(kind, payload); },
-      [this, rank](const std::string& reason) { fail(fmt::format("lost the link from rank {}: {}", rank, reason)); });
+      [this, rank](const std::string& reason) {
+        fail(fmt::format("lost the link from rank {}: {}", rank, reason));
+      });
   previous_->start();
   advance();
 }
@@ -110,7 +115,8 @@ void Pipeline::opened_next(tcp::socket socket) {
   advance();
 }
 
-// Ready needs weights and both links; then the survey goes round once, begun by rank 0, so that rank 0 is ready last.
+// Ready needs weights and both links; then the survey goes round once, begun by rank 0, so that rank 0 is
+// ready last.
 void Pipeline::advance() {
   const bool complete = loaded_ && (options_.ranks == 1 || (previous_ && next_));
   if (!complete) return;
@@ -135,7 +141,8 @@ void Pipeline::advance() {
 
 void Pipeline::take_survey(const Survey& survey) {
   if (!options_.first()) {
-    if (survey_sent_ || survey.layer_counts.size() != options_.rank) return fail("a survey that was not expected");
+    if (survey_sent_ || survey.layer_counts.size() != options_.rank)
+      return fail("a survey that was not expected");
     survey_sent_ = true;
     survey_ = survey;
     return advance();
@@ -179,6 +186,8 @@ void Pipeline::stepped(const Status& status, Step step, const StepTokens& tokens
   next_->send(options_.last() ? encode(tokens) : encode(step));
 }
 
-void Pipeline::fail(std::string reason) { events_.failed(std::move(reason)); }
+void Pipeline::fail(std::string reason) {
+  events_.failed(std::move(reason));
+}
 
 }  // namespace troika::native

@@ -14,15 +14,17 @@ namespace troika::native {
 
 // All on the I/O thread.
 struct PipelineEvents {
-  std::function<void(const Survey& survey)> ready;     // on rank 0 the survey of all ranks, elsewhere of this one
+  std::function<void(const Survey& survey)>
+      ready;  // on rank 0 the survey of all ranks, elsewhere of this one
   std::function<void(const StepTokens& tokens)> tokens;  // rank 0
-  std::function<void(std::string reason)> failed;      // there is no way on
-  std::function<void(Error)> refused;                  // the model cannot be loaded
+  std::function<void(std::string reason)> failed;        // there is no way on
+  std::function<void(Error)> refused;                    // the model cannot be loaded
 };
 
 class Pipeline {
  public:
-  Pipeline(boost::asio::io_context& io, const StageOptions& options, const ModelConfig& config, PipelineEvents events);
+  Pipeline(boost::asio::io_context& io, const StageOptions& options, const ModelConfig& config,
+           PipelineEvents events);
 
   // Listens, dials and loads. Error: the key or the address cannot be used.
   Status start();

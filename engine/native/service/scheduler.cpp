@@ -15,7 +15,8 @@ Result<SequenceId> Scheduler::add(std::vector<tokenizer::TokenId> prompt, std::u
   const auto tokens = need(prompt.size(), output);
   if (tokens > kv_capacity()) {
     return Error{"take in", "the request",
-                 "needs " + std::to_string(tokens) + " tokens of KV cache, there are " + std::to_string(kv_capacity())};
+                 "needs " + std::to_string(tokens) + " tokens of KV cache, there are " +
+                     std::to_string(kv_capacity())};
   }
   if (waiting_.size() >= limits_.waiting) {
     return Error{"take in", "the request", std::to_string(waiting_.size()) + " requests wait already"};
@@ -70,7 +71,8 @@ std::optional<Step> Scheduler::next() {
   Step step;
   begin_waiting(step);
   // Decoding sequences are spread over the steps in flight, so that every stage of the pipeline has work.
-  const auto most_decoding = std::max<std::size_t>(1, (order_.size() + limits_.in_flight - 1) / limits_.in_flight);
+  const auto most_decoding =
+      std::max<std::size_t>(1, (order_.size() + limits_.in_flight - 1) / limits_.in_flight);
   std::size_t rows = 0;
   std::deque<SequenceId> later;
   std::deque<SequenceId> served;

@@ -14,7 +14,9 @@ std::string& prefix() {
 
 }  // namespace
 
-void set_log_prefix(std::string text) { prefix() = std::move(text); }
+void set_log_prefix(std::string text) {
+  prefix() = std::move(text);
+}
 
 void stage_log(std::string_view text) {
   std::string line = prefix();

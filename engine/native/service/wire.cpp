@@ -11,7 +11,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "activations are sent as they lie in memory");
 
-Error fault(std::string reason) { return Error{"read", "a frame of the previous stage", std::move(reason)}; }
+Error fault(std::string reason) {
+  return Error{"read", "a frame of the previous stage", std::move(reason)};
+}
 
 std::string start(FrameKind kind) {
   std::string out;
@@ -70,7 +72,8 @@ std::string encode(const Step& step) {
   put(out, static_cast<std::uint32_t>(step.admissions.size()));
   put(out, static_cast<std::uint32_t>(step.segments.size()));
   put(out, static_cast<std::uint32_t>(step.hidden.size()));
-  for (const auto sequence : step.releases) put(out, sequence);
+  for (const auto sequence : step.releases)
+    put(out, sequence);
   for (const auto& admission : step.admissions) {
     put(out, admission.sequence);
     put(out, std::bit_cast<std::uint32_t>(admission.sampling.temperature));
@@ -103,7 +106,8 @@ Result<Step> decode_step(std::string_view payload, const WireLimits& limits) {
                        std::uint64_t{segments} * kSegmentBytes + std::uint64_t{floats} * sizeof(float)) {
     return fault("a step whose counts do not match its length");
   }
-  for (std::uint32_t i = 0; i < releases; ++i) step.releases.push_back(in.take<std::uint64_t>());
+  for (std::uint32_t i = 0; i < releases; ++i)
+    step.releases.push_back(in.take<std::uint64_t>());
   for (std::uint32_t i = 0; i < admissions; ++i) {
     Admission admission;
     admission.sequence = in.take<std::uint64_t>();
@@ -129,7 +133,8 @@ Result<Step> decode_step(std::string_view payload, const WireLimits& limits) {
     rows += segment.count;
     step.segments.push_back(segment);
   }
-  if (rows > limits.rows || rows * limits.hidden != floats) return fault("a step whose activations do not fit its segments");
+  if (rows > limits.rows || rows * limits.hidden != floats)
+    return fault("a step whose activations do not fit its segments");
   step.hidden.resize(floats);
   const auto raw = in.take_bytes(std::size_t{floats} * sizeof(float));
   if (!raw.empty()) std::memcpy(step.hidden.data(), raw.data(), raw.size());
@@ -169,7 +174,8 @@ std::string encode(const Survey& survey) {
   std::string out = start(FrameKind::Survey);
   put(out, survey.kv_tokens);
   put(out, static_cast<std::uint32_t>(survey.layer_counts.size()));
-  for (const auto count : survey.layer_counts) put(out, count);
+  for (const auto count : survey.layer_counts)
+    put(out, count);
   return sealed(std::move(out));
 }
 
@@ -181,7 +187,8 @@ Result<Survey> decode_survey(std::string_view payload, const WireLimits& limits)
   if (in.broken() || count == 0 || count > limits.ranks || in.left() != std::uint64_t{count} * 4) {
     return fault("a survey whose count does not match its length");
   }
-  for (std::uint32_t i = 0; i < count; ++i) survey.layer_counts.push_back(in.take<std::uint32_t>());
+  for (std::uint32_t i = 0; i < count; ++i)
+    survey.layer_counts.push_back(in.take<std::uint32_t>());
   return survey;
 }
 

@@ -1,5 +1,5 @@
-// Frames between stages: a length, a kind, a payload; little-endian. Every count is checked against a limit before
-// anything is reserved for it.
+// Frames between stages: a length, a kind, a payload; little-endian. Every count is checked against a limit
+// before anything is reserved for it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct WireLimits {
   std::uint32_t rows = 0;       // token rows of a step
   std::uint32_t sequences = 0;  // at a time
   std::uint32_t vocabulary = 0;
-  std::uint32_t context = 0;    // positions of a sequence
+  std::uint32_t context = 0;  // positions of a sequence
   std::uint32_t ranks = 0;
 };
 

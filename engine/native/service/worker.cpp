@@ -54,7 +54,8 @@ void Worker::run() {
     StepTokens tokens;
     auto status = stage->run(step, tokens, stop_);
     if (stop_) return;
-    asio::post(io_, [this, status = std::move(status), step = std::move(step), tokens = std::move(tokens)]() mutable {
+    asio::post(io_, [this, status = std::move(status), step = std::move(step),
+                     tokens = std::move(tokens)]() mutable {
       stepped_(std::move(status), std::move(step), std::move(tokens));
     });
   }

@@ -14,7 +14,8 @@
 
 namespace troika::native {
 
-// Loads the stage, then runs steps in the order in which they are submitted. All callbacks run on the I/O thread.
+// Loads the stage, then runs steps in the order in which they are submitted. All callbacks run on the I/O
+// thread.
 class Worker {
  public:
   using Load = std::function<Result<std::unique_ptr<Stage>>(const std::atomic<bool>& stop)>;

@@ -34,8 +34,10 @@ TEST(Config, ReadsTheTinyModel) {
 
 TEST(Config, AcceptsAListOfEndTokens) {
   auto document = tiny_config();
-  document["eos_token_id"] = {1, 5};
-  EXPECT_EQ(parse_config(document)->eos, (std::vector<std::uint32_t>{1, 5}));
+  document["eos_token_id"] = json::parse("[1,5]");
+  const auto config = parse_config(document);
+  ASSERT_TRUE(config.ok()) << config.error().message();
+  EXPECT_EQ(config->eos, (std::vector<std::uint32_t>{1, 5}));
 }
 
 TEST(Config, NamesTheProductionModelsArchitecture) {
@@ -56,7 +58,8 @@ class Refused : public testing::TestWithParam<Refusal> {};
 
 TEST_P(Refused, IsNamed) {
   auto document = tiny_config();
-  document[json::json_pointer(GetParam().field)] = GetParam().value;
+  document[json::json_pointer(GetParam().field)] =
+      json::parse(GetParam().value.dump());  // as read from a file
   const auto config = parse_config(document);
   ASSERT_FALSE(config.ok());
   std::string name = std::string(GetParam().field).substr(1);
@@ -69,14 +72,17 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refusal{"/architectures", {"LlamaForCausalLM"}}, Refusal{"/model_type", "llama"},
         Refusal{"/quantization_config", {{"quant_method", "fp8"}}}, Refusal{"/torch_dtype", "float16"},
-        Refusal{"/tie_word_embeddings", true}, Refusal{"/attention_bias", true}, Refusal{"/hidden_act", "gelu"},
-        Refusal{"/scoring_func", "softmax"}, Refusal{"/topk_method", "greedy"}, Refusal{"/moe_layer_freq", 2},
-        Refusal{"/rope_interleave", false}, Refusal{"/rope_scaling/type", "linear"}, Refusal{"/rope_scaling/factor", 0.5},
-        Refusal{"/rope_scaling/attention_factor", 1.0}, Refusal{"/rope_scaling/original_max_position_embeddings", nullptr},
-        Refusal{"/rope_scaling", 5}, Refusal{"/hidden_size", 0}, Refusal{"/hidden_size", -1}, Refusal{"/hidden_size", "32"},
-        Refusal{"/hidden_size", nullptr}, Refusal{"/num_hidden_layers", 5000}, Refusal{"/kv_lora_rank", nullptr},
-        Refusal{"/qk_rope_head_dim", 7}, Refusal{"/n_group", 3}, Refusal{"/n_group", 8}, Refusal{"/topk_group", 5},
-        Refusal{"/num_experts_per_tok", 5}, Refusal{"/first_k_dense_replace", 6}, Refusal{"/rms_norm_eps", "small"},
+        Refusal{"/tie_word_embeddings", true}, Refusal{"/attention_bias", true},
+        Refusal{"/hidden_act", "gelu"}, Refusal{"/scoring_func", "softmax"},
+        Refusal{"/topk_method", "greedy"}, Refusal{"/moe_layer_freq", 2}, Refusal{"/rope_interleave", false},
+        Refusal{"/rope_scaling/type", "linear"}, Refusal{"/rope_scaling/factor", 0.5},
+        Refusal{"/rope_scaling/attention_factor", 1.0},
+        Refusal{"/rope_scaling/original_max_position_embeddings", nullptr}, Refusal{"/rope_scaling", 5},
+        Refusal{"/hidden_size", 0}, Refusal{"/hidden_size", -1}, Refusal{"/hidden_size", "32"},
+        Refusal{"/hidden_size", nullptr}, Refusal{"/num_hidden_layers", 5000},
+        Refusal{"/kv_lora_rank", nullptr}, Refusal{"/qk_rope_head_dim", 7}, Refusal{"/n_group", 3},
+        Refusal{"/n_group", 8}, Refusal{"/topk_group", 5}, Refusal{"/num_experts_per_tok", 5},
+        Refusal{"/first_k_dense_replace", 6}, Refusal{"/rms_norm_eps", "small"},
         Refusal{"/rms_norm_eps", -1.0}, Refusal{"/norm_topk_prob", 1}, Refusal{"/num_key_value_heads", 1},
         Refusal{"/eos_token_id", 100000}, Refusal{"/eos_token_id", "x"}, Refusal{"/vocab_size", 1.5}));
 

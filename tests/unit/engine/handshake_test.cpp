@@ -32,7 +32,8 @@ TEST(Hello, ComesBackAsItWas) {
   ASSERT_TRUE(hello.ok());
   EXPECT_FALSE(difference(sample_hello(), *hello).has_value());
   EXPECT_EQ(hello->nonce, sample_hello().nonce);
-  for (std::size_t cut = 0; cut < *length; ++cut) EXPECT_FALSE(parse_hello_body(bytes.substr(kHelloPrefix, cut)).ok());
+  for (std::size_t cut = 0; cut < *length; ++cut)
+    EXPECT_FALSE(parse_hello_body(bytes.substr(kHelloPrefix, cut)).ok());
 }
 
 TEST(Hello, OtherProtocolsAndVersionsAreNamed) {

@@ -15,7 +15,8 @@ using nlohmann::json;
 class Http : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    replica_ = std::make_unique<Replica>(3, std::vector<std::string>{"--max-running", "2", "--context-length", "512"});
+    replica_ = std::make_unique<Replica>(
+        3, std::vector<std::string>{"--max-running", "2", "--context-length", "512"});
     ASSERT_TRUE(replica_->ready());
   }
   static void TearDownTestSuite() { replica_.reset(); }
@@ -50,8 +51,9 @@ std::vector<json> events(const std::string& body) {
 }
 
 TEST_F(Http, AStreamHasRoleTextFinishUsageAndDone) {
-  const auto answer = post(port(), "/v1/chat/completions",
-                           R"({"stream":true,"stream_options":{"include_usage":true},"temperature":0,"max_tokens":12,
+  const auto answer =
+      post(port(), "/v1/chat/completions",
+           R"({"stream":true,"stream_options":{"include_usage":true},"temperature":0,"max_tokens":12,
                                "ignore_eos":true,"messages":[{"role":"user","content":"What is a stage?"}]})");
   ASSERT_EQ(answer.status, 200);
   EXPECT_NE(answer.head.find("text/event-stream"), std::string::npos);
@@ -63,7 +65,8 @@ TEST_F(Http, AStreamHasRoleTextFinishUsageAndDone) {
   EXPECT_EQ(list[list.size() - 3]["choices"][0]["finish_reason"], "length");
   std::string text;
   for (const auto& event : list) {
-    if (event.is_object() && !event["choices"].empty()) text += event["choices"][0]["delta"].value("content", "");
+    if (event.is_object() && !event["choices"].empty())
+      text += event["choices"][0]["delta"].value("content", "");
   }
   const auto whole = post(port(), "/v1/chat/completions",
                           R"({"temperature":0,"max_tokens":12,"ignore_eos":true,
@@ -75,7 +78,8 @@ TEST_F(Http, ADisconnectFreesTheSlotAndTheCache) {
   const auto aborted = metric(port(), "requests_aborted_total");
   {
     RawConnection stream(port());
-    stream.send(post_text("/v1/chat/completions", R"({"stream":true,"ignore_eos":true,"messages":[{"role":"user","content":"x"}]})"));
+    stream.send(post_text("/v1/chat/completions",
+                          R"({"stream":true,"ignore_eos":true,"messages":[{"role":"user","content":"x"}]})"));
     ASSERT_TRUE(stream.read_until("delta"));
     EXPECT_TRUE(reaches("requests_running", 1));
   }
@@ -99,8 +103,9 @@ TEST_F(Http, MoreRequestsThanSlotsAllGetTheirAnswers) {
   std::vector<std::unique_ptr<RawConnection>> connections;
   for (int i = 0; i < 7; ++i) {
     connections.push_back(std::make_unique<RawConnection>(port()));
-    connections.back()->send(post_text(
-        "/v1/completions", R"({"prompt":"number )" + std::to_string(i % 2) + R"(","max_tokens":20,"temperature":0,"ignore_eos":true})"));
+    connections.back()->send(
+        post_text("/v1/completions", R"({"prompt":"number )" + std::to_string(i % 2) +
+                                         R"(","max_tokens":20,"temperature":0,"ignore_eos":true})"));
   }
   std::vector<std::string> texts;
   for (auto& connection : connections) {
@@ -109,7 +114,8 @@ TEST_F(Http, MoreRequestsThanSlotsAllGetTheirAnswers) {
     ASSERT_TRUE(document.is_object()) << all;
     texts.push_back(document["choices"][0]["text"]);
   }
-  for (std::size_t i = 2; i < texts.size(); ++i) EXPECT_EQ(texts[i], texts[i % 2]) << "the batch changed the answer";
+  for (std::size_t i = 2; i < texts.size(); ++i)
+    EXPECT_EQ(texts[i], texts[i % 2]) << "the batch changed the answer";
   EXPECT_NE(texts[0], texts[1]);
 }
 
@@ -119,7 +125,8 @@ TEST_F(Http, BadRequestsGetErrorsInOpenAisForm) {
            {"/v1/chat/completions", "{", 400},
            {"/v1/chat/completions", "[]", 400},
            {"/v1/chat/completions", "{}", 400},
-           {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],"temperature":"hot"})", 400},
+           {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],"temperature":"hot"})",
+            400},
            {"/v1/completions", "{}", 400},
            {"/v1/completions", R"({"prompt":")" + many + R"("})", 400},
            {"/v1/completions", R"({"prompt":"x","max_tokens":1000})", 400},
@@ -137,9 +144,10 @@ TEST_F(Http, BadRequestsGetErrorsInOpenAisForm) {
 }
 
 TEST_F(Http, GarbageOversizeAndSlowHeadersEndWithAnErrorNotACrash) {
-  for (const std::string& bytes : {std::string("\x16\x03\x01 not http\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n"),
-                                   "GET / HTTP/1.1\r\nX: " + std::string(40'000, 'y') + "\r\n\r\n",
-                                   std::string("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n")}) {
+  for (const std::string& bytes :
+       {std::string("\x16\x03\x01 not http\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n"),
+        "GET / HTTP/1.1\r\nX: " + std::string(40'000, 'y') + "\r\n\r\n",
+        std::string("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n")}) {
     RawConnection connection(port());
     connection.send(bytes);
     const auto answer = connection.read_all();
@@ -151,7 +159,9 @@ TEST_F(Http, GarbageOversizeAndSlowHeadersEndWithAnErrorNotACrash) {
 TEST_F(Http, AConnectionServesSeveralRequests) {
   RawConnection connection(port());
   const std::string body = R"({"prompt":"x","max_tokens":3,"stream":true})";
-  const std::string request = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  const std::string request =
+      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) +
+      "\r\n\r\n" + body;
   connection.send(request);
   ASSERT_TRUE(connection.read_until("[DONE]\n\n\r\n0\r\n\r\n"));
   connection.send("GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -173,22 +183,28 @@ TEST_F(Http, ServerInfoNamesThePartition) {
   const auto models = get(port(), "/v1/models").json();
   EXPECT_EQ(models["data"][0]["id"], "tiny");
   const auto metrics = get(port(), "/metrics");
-  for (const char* name : {"prompt_tokens_total", "generation_tokens_total", "requests_total", "requests_aborted_total",
-                           "requests_running", "requests_waiting", "kv_tokens_used", "kv_tokens_capacity"}) {
+  for (const char* name :
+       {"prompt_tokens_total", "generation_tokens_total", "requests_total", "requests_aborted_total",
+        "requests_running", "requests_waiting", "kv_tokens_used", "kv_tokens_capacity"}) {
     EXPECT_NE(metrics.body.find(std::string("\n# TYPE troika_stage_") + name), std::string::npos) << name;
     EXPECT_GE(metric(port(), name), 0) << name;
   }
 }
 
 TEST_F(Http, StopStringsEndTheText) {
-  const auto whole = post(port(), "/v1/completions", R"({"prompt":"The","max_tokens":60,"temperature":0,"ignore_eos":true})");
+  const auto whole = post(port(), "/v1/completions",
+                          R"({"prompt":"The","max_tokens":60,"temperature":0,"ignore_eos":true})");
   const auto text = whole.json()["choices"][0]["text"].get<std::string>();
   ASSERT_GT(text.size(), 20U);
   std::size_t at = 10;
-  while ((static_cast<unsigned char>(text[at]) & 0x80U) != 0 || (static_cast<unsigned char>(text[at + 1]) & 0x80U) != 0) ++at;
+  while ((static_cast<unsigned char>(text[at]) & 0x80U) != 0 ||
+         (static_cast<unsigned char>(text[at + 1]) & 0x80U) != 0)
+    ++at;
   const auto stop = text.substr(at, 2);
-  const auto stopped = post(port(), "/v1/completions",
-                            json{{"prompt", "The"}, {"max_tokens", 60}, {"temperature", 0}, {"ignore_eos", true}, {"stop", stop}}.dump());
+  const auto stopped = post(
+      port(), "/v1/completions",
+      json{{"prompt", "The"}, {"max_tokens", 60}, {"temperature", 0}, {"ignore_eos", true}, {"stop", stop}}
+          .dump());
   EXPECT_EQ(stopped.json()["choices"][0]["text"], text.substr(0, text.find(stop)));
   EXPECT_EQ(stopped.json()["choices"][0]["finish_reason"], "stop");
 }

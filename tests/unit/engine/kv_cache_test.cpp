@@ -26,7 +26,8 @@ TEST(KvCache, EntriesOfLayersAndPositionsAreDistinct) {
   float next = 0;
   for (std::uint32_t layer = 0; layer < 2; ++layer) {
     for (std::uint64_t position = 0; position < 2 * kPageTokens; ++position) {
-      for (int i = 0; i < 3; ++i) cache.entry(5, layer, position)[i] = next++;
+      for (int i = 0; i < 3; ++i)
+        cache.entry(5, layer, position)[i] = next++;
     }
   }
   next = 0;
@@ -35,7 +36,8 @@ TEST(KvCache, EntriesOfLayersAndPositionsAreDistinct) {
     cache.pages_of(5, layer, pages);
     ASSERT_EQ(pages.size(), 2U);
     for (const auto* page : pages) {
-      for (std::uint32_t i = 0; i < kPageTokens * 3; ++i) EXPECT_EQ(page[i], next++);
+      for (std::uint32_t i = 0; i < kPageTokens * 3; ++i)
+        EXPECT_EQ(page[i], next++);
     }
   }
 }

@@ -1,12 +1,12 @@
 // Handshakes between sockets of this process: who is let in, who is not, and that nobody disturbs.
+#include "engine/native/service/link.hpp"
+
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <optional>
-
-#include "engine/native/service/link.hpp"
 
 namespace troika::native {
 namespace {
@@ -37,14 +37,17 @@ class Links : public testing::Test {
  protected:
   Links() {
     key_.fill(9);
-    listener_.emplace(io_, expected_hello(), key_, [this](tcp::socket socket) { previous_ = std::make_shared<tcp::socket>(std::move(socket)); });
+    listener_.emplace(io_, expected_hello(), key_, [this](tcp::socket socket) {
+      previous_ = std::make_shared<tcp::socket>(std::move(socket));
+    });
     EXPECT_TRUE(listener_->listen({"127.0.0.1", "0"}).ok());
     where_ = {"127.0.0.1", std::to_string(listener_->endpoint().port())};
   }
 
   void dial(const Hello& hello, const LinkKey& key) {
-    asio::co_spawn(io_, dial_link(io_, where_, hello, key),
-                   [this](const std::exception_ptr&, const std::shared_ptr<tcp::socket>& socket) { next_ = socket; });
+    asio::co_spawn(
+        io_, dial_link(io_, where_, hello, key),
+        [this](const std::exception_ptr&, const std::shared_ptr<tcp::socket>& socket) { next_ = socket; });
   }
 
   template <class Condition>
@@ -66,11 +69,14 @@ class Links : public testing::Test {
     std::array<char, 256> buffer{};
     bool closed = false;
     std::function<void()> read = [&] {
-      socket.async_read_some(asio::buffer(buffer), [&](const boost::system::error_code& error, std::size_t count) {
-        answer.append(buffer.data(), count);
-        if (error) closed = true;
-        else read();
-      });
+      socket.async_read_some(asio::buffer(buffer),
+                             [&](const boost::system::error_code& error, std::size_t count) {
+                               answer.append(buffer.data(), count);
+                               if (error)
+                                 closed = true;
+                               else
+                                 read();
+                             });
     };
     read();
     EXPECT_TRUE(run_until([&] { return closed; })) << "still open";
@@ -111,9 +117,11 @@ TEST_F(Links, WrongHellosAreRefusedAndDoNotDisturbTheRightOne) {
 TEST_F(Links, AWrongKeyIsRefusedByBothEnds) {
   LinkKey other{};
   dial(expected_hello(), other);
-  EXPECT_FALSE(run_until([&, turns = 0]() mutable { return (previous_ || next_) || ++turns > 50; }) && (previous_ || next_));
+  EXPECT_FALSE(run_until([&, turns = 0]() mutable { return (previous_ || next_) || ++turns > 50; }) &&
+               (previous_ || next_));
   const auto answer = talk(encode(expected_hello()) + std::string(sizeof(Mac), 'x'));
-  EXPECT_FALSE(answer.ends_with(kConfirm) && answer.size() == encode(expected_hello()).size() + sizeof(Mac) + 1);
+  EXPECT_FALSE(answer.ends_with(kConfirm) &&
+               answer.size() == encode(expected_hello()).size() + sizeof(Mac) + 1);
   EXPECT_FALSE(previous_);
 }
 
@@ -139,7 +147,8 @@ TEST_F(Links, IdlersCannotKeepTheRightOneOut) {
   for (auto& idler : idlers) {
     bool closed = false;
     char byte = 0;
-    idler.async_read_some(asio::buffer(&byte, 1), [&](const boost::system::error_code& error, std::size_t) { closed = bool(error); });
+    idler.async_read_some(asio::buffer(&byte, 1),
+                          [&](const boost::system::error_code& error, std::size_t) { closed = bool(error); });
     EXPECT_TRUE(run_until([&] { return closed; }));
   }
 }
@@ -154,7 +163,8 @@ TEST_F(Links, ASecondPreviousRankIsRefused) {
   boost::system::error_code error;
   char byte = 0;
   bool closed = false;
-  next_->async_read_some(asio::buffer(&byte, 1), [&](const boost::system::error_code& e, std::size_t) { closed = bool(e); });
+  next_->async_read_some(asio::buffer(&byte, 1),
+                         [&](const boost::system::error_code& e, std::size_t) { closed = bool(e); });
   EXPECT_TRUE(run_until([&] { return closed; }));
   EXPECT_EQ(first, previous_);
 }
@@ -167,12 +177,15 @@ TEST_F(Links, FramesArriveInOrderAndTheEndIsReportedOnce) {
   const WireLimits limits{4, 8, 2, 100, 64, 2};
   auto reader = std::make_shared<LinkReader>(
       std::move(*previous_), limits,
-      [&](FrameKind, const std::string& payload) { numbers.push_back(decode_tokens(payload, limits)->number); },
+      [&](FrameKind, const std::string& payload) {
+        numbers.push_back(decode_tokens(payload, limits)->number);
+      },
       [&](const std::string& reason) { lost += reason; });
   reader->start();
   auto writer = std::make_shared<LinkWriter>(std::move(*next_), [](const std::string&) {});
   writer->start();
-  for (std::uint64_t i = 1; i <= 100; ++i) writer->send(encode(StepTokens{i, {}}));
+  for (std::uint64_t i = 1; i <= 100; ++i)
+    writer->send(encode(StepTokens{i, {}}));
   EXPECT_TRUE(run_until([&] { return numbers.size() == 100; }));
   EXPECT_EQ(numbers.front(), 1U);
   EXPECT_EQ(numbers.back(), 100U);
@@ -184,7 +197,8 @@ TEST_F(Links, FramesArriveInOrderAndTheEndIsReportedOnce) {
 TEST(HostPort, IsCheckedInFull) {
   EXPECT_TRUE(parse_host_port("127.0.0.1:80").ok());
   EXPECT_EQ(parse_host_port("[::1]:80")->host, "::1");
-  for (const char* bad : {"", ":", "host", "host:", ":80", "host:x", "host:65536", "::1:80", "host:-1", "[]:1"}) {
+  for (const char* bad :
+       {"", ":", "host", "host:", ":80", "host:x", "host:65536", "::1:80", "host:-1", "[]:1"}) {
     EXPECT_FALSE(parse_host_port(bad).ok()) << bad;
   }
 }

@@ -14,7 +14,8 @@ using nlohmann::json;
 const ApiLimits kLimits{"small", 100, 1000, 42};
 
 std::variant<ApiRequest, ApiFault> chat(const std::string& more, const ApiLimits& limits = kLimits) {
-  return parse_request(true, R"({"messages":[{"role":"user","content":"hi"}])" + more + "}", tokenizer::toy(), limits);
+  return parse_request(true, R"({"messages":[{"role":"user","content":"hi"}])" + more + "}", tokenizer::toy(),
+                       limits);
 }
 
 TEST(OpenAiRequest, DefaultsAreOpenAis) {
@@ -64,26 +65,31 @@ TEST_P(BadFields, AreNamed) {
   EXPECT_EQ(std::get<ApiFault>(parsed).param, GetParam().param);
   EXPECT_EQ(std::get<ApiFault>(parsed).status, 400);
   const auto body = json::parse(fault_body(std::get<ApiFault>(parsed)));
-  for (const char* key : {"message", "type", "param", "code"}) EXPECT_TRUE(body["error"].contains(key));
+  for (const char* key : {"message", "type", "param", "code"})
+    EXPECT_TRUE(body["error"].contains(key));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Fields, BadFields,
     testing::Values(Bad{R"(,"stream":1)", "stream"}, Bad{R"(,"temperature":"hot")", "temperature"},
                     Bad{R"(,"temperature":3)", "temperature"}, Bad{R"(,"temperature":-1)", "temperature"},
-                    Bad{R"(,"top_p":0)", "top_p"}, Bad{R"(,"top_p":1.5)", "top_p"}, Bad{R"(,"seed":1.5)", "seed"},
-                    Bad{R"(,"max_tokens":0)", "max_tokens"}, Bad{R"(,"max_tokens":-3)", "max_tokens"},
-                    Bad{R"(,"max_tokens":"9")", "max_tokens"}, Bad{R"(,"max_completion_tokens":1.5)", "max_completion_tokens"},
-                    Bad{R"(,"stop":5)", "stop"}, Bad{R"(,"stop":[""])", "stop"}, Bad{R"(,"stop":[1])", "stop"},
-                    Bad{R"(,"n":2)", "n"}, Bad{R"(,"logprobs":true)", "logprobs"}, Bad{R"(,"tools":[{"type":"function"}])", "tools"},
+                    Bad{R"(,"top_p":0)", "top_p"}, Bad{R"(,"top_p":1.5)", "top_p"},
+                    Bad{R"(,"seed":1.5)", "seed"}, Bad{R"(,"max_tokens":0)", "max_tokens"},
+                    Bad{R"(,"max_tokens":-3)", "max_tokens"}, Bad{R"(,"max_tokens":"9")", "max_tokens"},
+                    Bad{R"(,"max_completion_tokens":1.5)", "max_completion_tokens"},
+                    Bad{R"(,"stop":5)", "stop"}, Bad{R"(,"stop":[""])", "stop"},
+                    Bad{R"(,"stop":[1])", "stop"}, Bad{R"(,"n":2)", "n"},
+                    Bad{R"(,"logprobs":true)", "logprobs"}, Bad{R"(,"tools":[{"type":"function"}])", "tools"},
                     Bad{R"(,"response_format":{"type":"json_object"})", "response_format"},
                     Bad{R"(,"presence_penalty":0.5)", "presence_penalty"}, Bad{R"(,"top_k":4)", "top_k"},
                     Bad{R"(,"stream_options":5)", "stream_options"}, Bad{R"(,"model":5)", "model"},
                     Bad{R"(,"stream_options":{"include_usage":1})", "stream_options.include_usage"}));
 
 TEST(OpenAiRequest, BodiesThatAreNoRequestAreRefused) {
-  for (const char* body : {"", "{", "[]", "5", "{\"messages\":[]}", "{}", "\xff", "{\"messages\":[{\"role\":\"user\"}]}"}) {
-    EXPECT_TRUE(std::holds_alternative<ApiFault>(parse_request(true, body, tokenizer::toy(), kLimits))) << body;
+  for (const char* body :
+       {"", "{", "[]", "5", "{\"messages\":[]}", "{}", "\xff", "{\"messages\":[{\"role\":\"user\"}]}"}) {
+    EXPECT_TRUE(std::holds_alternative<ApiFault>(parse_request(true, body, tokenizer::toy(), kLimits)))
+        << body;
   }
   const std::string deep(100'000, '[');
   EXPECT_TRUE(std::holds_alternative<ApiFault>(parse_request(true, deep, tokenizer::toy(), kLimits)));

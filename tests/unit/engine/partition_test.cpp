@@ -23,9 +23,11 @@ const std::string& tiny_directory() {
 // Stages chained by hand.
 class Chain {
  public:
-  Chain(const std::vector<LayerRange>& ranges, std::size_t threads) : config_(*load_config(tiny_directory())) {
+  Chain(const std::vector<LayerRange>& ranges, std::size_t threads)
+      : config_(*load_config(tiny_directory())) {
     for (const auto range : ranges) {
-      auto stage = Stage::load(tiny_directory(), config_, {range, 2048, threads}, [](auto, auto) { return true; });
+      auto stage =
+          Stage::load(tiny_directory(), config_, {range, 2048, threads}, [](auto, auto) { return true; });
       EXPECT_TRUE(stage.ok()) << stage.error().message();
       stages_.push_back(std::move(*stage));
     }
@@ -58,7 +60,8 @@ struct Output {
 
 std::vector<tokenizer::TokenId> prompt(std::uint32_t count, std::uint32_t vocabulary, std::uint32_t salt) {
   std::vector<tokenizer::TokenId> out;
-  for (std::uint32_t i = 0; i < count; ++i) out.push_back((i * i * 5 + i * salt + salt) % vocabulary);
+  for (std::uint32_t i = 0; i < count; ++i)
+    out.push_back((i * i * 5 + i * salt + salt) % vocabulary);
   return out;
 }
 
@@ -85,7 +88,9 @@ Output generate(Chain& chain, std::uint32_t chunk, const Sampling& sampling, boo
   StepTokens answer;
   for (std::uint32_t start = 0; start < tokens.size(); start += chunk) {
     const auto end = std::min<std::size_t>(tokens.size(), start + chunk);
-    answer = chain.run(step_for(start, {tokens.begin() + start, tokens.begin() + static_cast<std::ptrdiff_t>(end)}, end == tokens.size()));
+    answer =
+        chain.run(step_for(start, {tokens.begin() + start, tokens.begin() + static_cast<std::ptrdiff_t>(end)},
+                           end == tokens.size()));
   }
   for (std::uint32_t i = 0; i < 20; ++i) {
     out.logits.push_back(chain.logits());
@@ -156,7 +161,8 @@ TEST(Weights, ShapesThatDoNotFitTheConfigAreNamed) {
 TEST(Weights, LoadingStopsWhenAsked) {
   const auto config = *load_config(tiny_directory());
   int calls = 0;
-  const auto weights = load_weights(tiny_directory(), config, {0, 5}, [&](auto, auto) { return ++calls < 5; });
+  const auto weights =
+      load_weights(tiny_directory(), config, {0, 5}, [&](auto, auto) { return ++calls < 5; });
   ASSERT_FALSE(weights.ok());
   EXPECT_EQ(weights.error().reason, "stopped");
   EXPECT_EQ(calls, 5);

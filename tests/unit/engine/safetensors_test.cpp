@@ -15,9 +15,10 @@ Result<Header> parse(const std::string& json, std::uint64_t data_bytes) {
 }
 
 TEST(Header, ReadsTensorsScalarsEmptyOnesAndMetadata) {
-  const std::string json = R"({"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]},)"
-                           R"("s":{"dtype":"F32","shape":[],"data_offsets":[12,16]},)"
-                           R"("e":{"dtype":"F32","shape":[0,5],"data_offsets":[16,16]}}   )";
+  const std::string json =
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]},)"
+      R"("s":{"dtype":"F32","shape":[],"data_offsets":[12,16]},)"
+      R"("e":{"dtype":"F32","shape":[0,5],"data_offsets":[16,16]}}   )";
   const auto header = parse(json, 16);
   ASSERT_TRUE(header.ok()) << header.error().message();
   EXPECT_EQ(header->data_begin, 8 + json.size());
@@ -48,9 +49,11 @@ TEST_P(BrokenHeader, IsRefusedWithTheRule) {
 INSTANTIATE_TEST_SUITE_P(
     Rules, BrokenHeader,
     testing::Values(
-        Broken{"", 0, "'{'"}, Broken{" {}", 0, "'{'"}, Broken{"[1]", 0, "'{'"}, Broken{"{\"a\":", 0, "not JSON"},
-        Broken{R"({"a":5})", 0, "not an object"},
-        Broken{R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})", 2, "twice"},
+        Broken{"", 0, "'{'"}, Broken{" {}", 0, "'{'"}, Broken{"[1]", 0, "'{'"},
+        Broken{"{\"a\":", 0, "not JSON"}, Broken{R"({"a":5})", 0, "not an object"},
+        Broken{
+            R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})",
+            2, "twice"},
         Broken{R"({"a":{"dtype":"BF16","dtype":"BF16","shape":[1],"data_offsets":[0,2]}})", 2, "twice"},
         Broken{R"({"a":{"shape":[1],"data_offsets":[0,2]}})", 2, "lacks"},
         Broken{R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2],"x":1}})", 2, "unknown field"},
@@ -59,18 +62,24 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{R"({"a":{"dtype":"BF16","shape":1,"data_offsets":[0,2]}})", 2, "shape"},
         Broken{R"({"a":{"dtype":"BF16","shape":[-1],"data_offsets":[0,2]}})", 2, "whole numbers"},
         Broken{R"({"a":{"dtype":"BF16","shape":[1.0],"data_offsets":[0,2]}})", 2, "whole numbers"},
-        Broken{R"({"a":{"dtype":"BF16","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0, "overflows"},
+        Broken{R"({"a":{"dtype":"BF16","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
+               "overflows"},
         Broken{R"({"a":{"dtype":"F64","shape":[1152921504606846976],"data_offsets":[0,0]}})", 0, "overflows"},
         Broken{R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0]}})", 2, "data_offsets"},
         Broken{R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[2,0]}})", 2, "do not match"},
         Broken{R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,2]}})", 2, "do not match"},
         Broken{R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[2,4]}})", 4, "hole"},
-        Broken{R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"BF16","shape":[1],"data_offsets":[2,4]}})", 4, "overlaps"},
+        Broken{
+            R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"BF16","shape":[1],"data_offsets":[2,4]}})",
+            4, "overlaps"},
         Broken{R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})", 3, "end at"},
         Broken{R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})", 1, "end at"},
-        Broken{R"({"__metadata__":{"a":5}})", 0, "__metadata__"}, Broken{R"({"__metadata__":[]})", 0, "__metadata__"}));
+        Broken{R"({"__metadata__":{"a":5}})", 0, "__metadata__"},
+        Broken{R"({"__metadata__":[]})", 0, "__metadata__"}));
 
-void write(const std::string& path, const std::string& content) { std::ofstream(path, std::ios::binary) << content; }
+void write(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
 
 TEST(HeaderFile, ShortFilesLongHeadersAndDirectoriesAreRefused) {
   const TemporaryDirectory directory;
@@ -90,9 +99,9 @@ TEST(HeaderFile, ShortFilesLongHeadersAndDirectoriesAreRefused) {
 TEST(Index, RefusesPathsAndWrongForms) {
   const TemporaryDirectory directory;
   const auto path = directory.path() + "/model.safetensors.index.json";
-  for (const char* bad : {"{}", "[]", R"({"weight_map":5})", R"({"weight_map":{"a":5}})", R"({"weight_map":{"a":"../b"}})",
-                          R"({"weight_map":{"a":"/etc/x"}})", R"({"weight_map":{"a":""}})",
-                          R"({"weight_map":{"a":"x","a":"y"}})"}) {
+  for (const char* bad : {"{}", "[]", R"({"weight_map":5})", R"({"weight_map":{"a":5}})",
+                          R"({"weight_map":{"a":"../b"}})", R"({"weight_map":{"a":"/etc/x"}})",
+                          R"({"weight_map":{"a":""}})", R"({"weight_map":{"a":"x","a":"y"}})"}) {
     write(path, bad);
     EXPECT_FALSE(read_index(directory.path()).ok()) << bad;
   }

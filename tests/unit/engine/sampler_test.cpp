@@ -10,7 +10,9 @@ namespace {
 
 const std::vector<float> kLogits{1.0F, 3.0F, 2.0F, 3.0F, -5.0F};
 
-TEST(Sampler, GreedyTakesTheFirstOfTheBest) { EXPECT_EQ(sample(kLogits, {0, 1, 9}, 4), 1U); }
+TEST(Sampler, GreedyTakesTheFirstOfTheBest) {
+  EXPECT_EQ(sample(kLogits, {0, 1, 9}, 4), 1U);
+}
 
 TEST(Sampler, TheSameSeedAndPositionGiveTheSameToken) {
   for (std::uint64_t position = 0; position < 50; ++position) {
@@ -21,7 +23,8 @@ TEST(Sampler, TheSameSeedAndPositionGiveTheSameToken) {
 TEST(Sampler, FrequenciesFollowTheSoftmax) {
   std::map<std::uint32_t, int> counts;
   constexpr int kDraws = 20000;
-  for (std::uint64_t position = 0; position < kDraws; ++position) ++counts[sample(kLogits, {1, 1, 42}, position)];
+  for (std::uint64_t position = 0; position < kDraws; ++position)
+    ++counts[sample(kLogits, {1, 1, 42}, position)];
   // e^{1,3,2,3,-5} over their sum 50.28
   EXPECT_NEAR(counts[0] / static_cast<double>(kDraws), 0.0541, 0.01);
   EXPECT_NEAR(counts[1] / static_cast<double>(kDraws), 0.3995, 0.015);

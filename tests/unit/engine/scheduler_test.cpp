@@ -8,7 +8,9 @@
 namespace troika::native {
 namespace {
 
-std::vector<tokenizer::TokenId> prompt(std::size_t n) { return std::vector<tokenizer::TokenId>(n, 3); }
+std::vector<tokenizer::TokenId> prompt(std::size_t n) {
+  return std::vector<tokenizer::TokenId>(n, 3);
+}
 
 SchedulerLimits limits(std::uint32_t running, std::uint32_t rows, std::uint32_t in_flight, std::uint64_t kv) {
   return {running, rows, in_flight, 4, kv};
@@ -82,7 +84,8 @@ TEST(Scheduler, AdmissionWaitsForRoomAndGoesInOrder) {
 TEST(Scheduler, RefusesWhatNeverFitsAndWhatIsTooMuch) {
   Scheduler scheduler(limits(1, 8, 1, 64));
   EXPECT_FALSE(scheduler.add(prompt(60), 5, {}).ok());
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(scheduler.add(prompt(4), 5, {}).ok());
+  for (int i = 0; i < 4; ++i)
+    EXPECT_TRUE(scheduler.add(prompt(4), 5, {}).ok());
   EXPECT_FALSE(scheduler.add(prompt(4), 5, {}).ok());
 }
 
@@ -126,13 +129,19 @@ TEST(Scheduler, HoldsItsPromisesUnderRandomLoad) {
     const auto bounds = limits(3, 16, 3, 256);
     Scheduler scheduler(bounds);
     std::map<SequenceId, std::uint32_t> lengths;  // admitted, as a rank sees them
+    std::map<SequenceId, unsigned> output;        // tokens still to come
     std::vector<SequenceId> alive;
     std::deque<Step> flight;
     for (int turn = 0; turn < 2000; ++turn) {
       switch (random(4)) {
-        case 0:
-          if (const auto id = scheduler.add(prompt(1 + random(80)), 1 + random(40), {}); id.ok()) alive.push_back(*id);
+        case 0: {
+          const auto tokens = 1 + random(40);
+          if (const auto id = scheduler.add(prompt(1 + random(80)), tokens, {}); id.ok()) {
+            alive.push_back(*id);
+            output[*id] = tokens;
+          }
           break;
+        }
         case 1:
           if (!alive.empty() && random(4) == 0) {
             const auto at = random(static_cast<unsigned>(alive.size()));
@@ -142,8 +151,10 @@ TEST(Scheduler, HoldsItsPromisesUnderRandomLoad) {
           break;
         case 2:
           if (auto step = scheduler.next()) {
-            for (const auto id : step->releases) EXPECT_EQ(lengths.erase(id), 1U);
-            for (const auto& admission : step->admissions) EXPECT_TRUE(lengths.try_emplace(admission.sequence, 0).second);
+            for (const auto id : step->releases)
+              EXPECT_EQ(lengths.erase(id), 1U);
+            for (const auto& admission : step->admissions)
+              EXPECT_TRUE(lengths.try_emplace(admission.sequence, 0).second);
             EXPECT_LE(lengths.size(), bounds.running);
             EXPECT_LE(step->rows(), bounds.rows);
             std::uint64_t pages = 0;
@@ -152,7 +163,8 @@ TEST(Scheduler, HoldsItsPromisesUnderRandomLoad) {
               EXPECT_EQ(lengths[segment.sequence], segment.start);
               lengths[segment.sequence] += segment.count;
             }
-            for (const auto& [id, length] : lengths) pages += (length + kPageTokens - 1) / kPageTokens;
+            for (const auto& [id, length] : lengths)
+              pages += (length + kPageTokens - 1) / kPageTokens;
             EXPECT_LE(pages * kPageTokens, bounds.kv_tokens);
             flight.push_back(std::move(*step));
             EXPECT_LE(flight.size(), bounds.in_flight);
@@ -164,7 +176,7 @@ TEST(Scheduler, HoldsItsPromisesUnderRandomLoad) {
             ASSERT_TRUE(live.ok()) << live.error().message();
             flight.pop_front();
             for (const auto& sampled : *live) {
-              if (random(20) != 0 && lengths[sampled.sequence] < 100) continue;
+              if (--output[sampled.sequence] > 0 && random(20) != 0) continue;
               scheduler.end(sampled.sequence);
               std::erase(alive, sampled.sequence);
             }

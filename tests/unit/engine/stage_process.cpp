@@ -98,7 +98,8 @@ std::vector<int> free_ports(std::size_t count) {
     sockets.push_back(fd);
     ports.push_back(ntohs(address.sin_port));
   }
-  for (const int fd : sockets) ::close(fd);
+  for (const int fd : sockets)
+    ::close(fd);
   return ports;
 }
 
@@ -106,7 +107,8 @@ StageProcess::StageProcess(const std::vector<std::string>& arguments) {
   std::array<int, 2> pipe{};
   EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
   std::vector<char*> argv{const_cast<char*>(TROIKA_STAGE)};
-  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  for (const auto& argument : arguments)
+    argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   pid_ = ::fork();
   if (pid_ == 0) {
@@ -160,7 +162,9 @@ int StageProcess::wait() {
   return *status_;
 }
 
-void StageProcess::signal(int number) const { ::kill(pid_, number); }
+void StageProcess::signal(int number) const {
+  ::kill(pid_, number);
+}
 
 int StageProcess::api_port() const {
   const auto at = log_.find("api=127.0.0.1:");
@@ -168,16 +172,32 @@ int StageProcess::api_port() const {
 }
 
 Replica::Replica(int ranks, const std::vector<std::string>& more) {
-  const std::vector<std::string> layers = ranks == 1 ? std::vector<std::string>{"0:5"} : std::vector<std::string>{"0:2", "2:4", "4:5"};
+  const std::vector<std::string> layers =
+      ranks == 1 ? std::vector<std::string>{"0:5"} : std::vector<std::string>{"0:2", "2:4", "4:5"};
   const auto ports = free_ports(static_cast<std::size_t>(ranks));
-  const auto at = [&](int rank) { return "127.0.0.1:" + std::to_string(ports[static_cast<std::size_t>(rank % ranks)]); };
+  const auto at = [&](int rank) {
+    return "127.0.0.1:" + std::to_string(ports[static_cast<std::size_t>(rank % ranks)]);
+  };
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<std::string> arguments{"--model", tiny_model_directory(), "--replica", "a", "--rank", std::to_string(rank),
-                                       "--ranks", std::to_string(ranks), "--epoch", "7", "--layers",
-                                       layers[static_cast<std::size_t>(rank)], "--cluster", "lab", "--served-model-name", "tiny"};
+    std::vector<std::string> arguments{"--model",
+                                       tiny_model_directory(),
+                                       "--replica",
+                                       "a",
+                                       "--rank",
+                                       std::to_string(rank),
+                                       "--ranks",
+                                       std::to_string(ranks),
+                                       "--epoch",
+                                       "7",
+                                       "--layers",
+                                       layers[static_cast<std::size_t>(rank)],
+                                       "--cluster",
+                                       "lab",
+                                       "--served-model-name",
+                                       "tiny"};
     if (ranks > 1) {
-      for (const auto& argument : {std::string("--link-listen"), at(rank), std::string("--link-next"), at(rank + 1),
-                                   std::string("--link-key-file"), link_key_path()}) {
+      for (const auto& argument : {std::string("--link-listen"), at(rank), std::string("--link-next"),
+                                   at(rank + 1), std::string("--link-key-file"), link_key_path()}) {
         arguments.push_back(argument);
       }
     }
@@ -201,7 +221,9 @@ RawConnection::RawConnection(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOC
   ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
-RawConnection::~RawConnection() { ::close(fd_); }
+RawConnection::~RawConnection() {
+  ::close(fd_);
+}
 
 void RawConnection::send(const std::string& bytes) const {
   std::size_t sent = 0;
@@ -238,11 +260,14 @@ HttpAnswer get(int port, const std::string& path) {
 }
 
 std::string post_text(const std::string& path, const std::string& body) {
-  return "POST " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: " +
+  return "POST " + path +
+         " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: " +
          std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-HttpAnswer post(int port, const std::string& path, const std::string& body) { return ask(port, post_text(path, body)); }
+HttpAnswer post(int port, const std::string& path, const std::string& body) {
+  return ask(port, post_text(path, body));
+}
 
 long metric(int port, const std::string& name) {
   const auto text = get(port, "/metrics").body;

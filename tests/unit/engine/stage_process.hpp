@@ -25,7 +25,8 @@ class StageProcess {
   StageProcess(const StageProcess&) = delete;
   StageProcess& operator=(const StageProcess&) = delete;
 
-  // Reads the log until a line holds the text; the whole log so far if it ends first or half a minute has passed.
+  // Reads the log until a line holds the text; the whole log so far if it ends first or half a minute has
+  // passed.
   bool wait_for_line(const std::string& text);
   // Exit code, or 128 + signal. -1: it did not end within half a minute.
   int wait();

@@ -1,11 +1,12 @@
 // What the supervisor sees of troika-stage: its log, its exit codes, its links.
+#include "tests/unit/engine/stage_process.hpp"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <chrono>
 #include <fstream>
 
-#include "tests/unit/engine/stage_process.hpp"
 #include "tests/unit/engine/temporary_directory.hpp"
 
 namespace troika {
@@ -26,7 +27,8 @@ TEST(StageProcess, ThreeRanksAnswerLikeOne) {
   EXPECT_EQ(got.json()["choices"], expected.json()["choices"]);
   EXPECT_EQ(got.json()["usage"], expected.json()["usage"]);
   EXPECT_EQ(got.json()["usage"]["completion_tokens"], 40);
-  const std::string seeded = R"({"prompt":"The river was old","temperature":1.1,"top_p":0.9,"seed":5,"max_tokens":30})";
+  const std::string seeded =
+      R"({"prompt":"The river was old","temperature":1.1,"top_p":0.9,"seed":5,"max_tokens":30})";
   EXPECT_EQ(post(three.port(), "/v1/completions", seeded).json()["choices"],
             post(one.port(), "/v1/completions", seeded).json()["choices"]);
 }
@@ -39,15 +41,18 @@ TEST(StageProcess, SaysWhatTheSupervisorReads) {
   EXPECT_NE(first.find("troika-stage[a/0 e7]: loaded layers=0:2 tensors="), std::string::npos) << first;
   EXPECT_NE(first.find("troika-stage[a/0 e7]: link to rank 1 open\n"), std::string::npos) << first;
   EXPECT_NE(first.find("troika-stage[a/0 e7]: link from rank 2 open\n"), std::string::npos) << first;
-  EXPECT_NE(first.find("troika-stage[a/0 e7]: ready rank=0 epoch=7 api=127.0.0.1:"), std::string::npos) << first;
-  EXPECT_NE(three.stages[1]->log().find("troika-stage[a/1 e7]: ready rank=1 epoch=7 api=- kv_tokens="), std::string::npos);
+  EXPECT_NE(first.find("troika-stage[a/0 e7]: ready rank=0 epoch=7 api=127.0.0.1:"), std::string::npos)
+      << first;
+  EXPECT_NE(three.stages[1]->log().find("troika-stage[a/1 e7]: ready rank=1 epoch=7 api=- kv_tokens="),
+            std::string::npos);
 }
 
 TEST(StageProcess, EndsWithZeroOnSigtermWhileServingAndWhileWaitingForPeers) {
   Replica one(1);
   ASSERT_TRUE(one.ready());
   RawConnection stream(one.port());
-  stream.send(post_text("/v1/chat/completions", R"({"stream":true,"messages":[{"role":"user","content":"x"}],"ignore_eos":true})"));
+  stream.send(post_text("/v1/chat/completions",
+                        R"({"stream":true,"messages":[{"role":"user","content":"x"}],"ignore_eos":true})"));
   ASSERT_TRUE(stream.read_until("delta"));
   one.stages[0]->signal(SIGTERM);
   EXPECT_EQ(one.stages[0]->wait(), 0);
@@ -104,10 +109,13 @@ TEST(StageProcess, WrongUsageIsTwo) {
 
 TEST(StageProcess, TheProductionModelIsRefusedByNameWithThree) {
   const TemporaryDirectory directory;
-  std::ofstream(directory.path() + "/config.json") << R"({"architectures":["DeepseekV4ForCausalLM"],"model_type":"deepseek_v4"})";
+  std::ofstream(directory.path() + "/config.json")
+      << R"({"architectures":["DeepseekV4ForCausalLM"],"model_type":"deepseek_v4"})";
   StageProcess stage({"--model", directory.path(), "--api", "127.0.0.1:0"});
   EXPECT_EQ(stage.wait(), 3);
-  EXPECT_NE(stage.log().find("failed: cannot run a model with model_type = \"deepseek_v4\""), std::string::npos) << stage.log();
+  EXPECT_NE(stage.log().find("failed: cannot run a model with model_type = \"deepseek_v4\""),
+            std::string::npos)
+      << stage.log();
 }
 
 TEST(StageProcess, ADamagedShardIsRefusedWithThree) {
@@ -123,9 +131,14 @@ TEST(StageProcess, APeerOfAnotherEpochIsRefusedAndTheRightOneStillComes) {
   const auto ports = free_ports(2);
   const auto at = [&](std::size_t i) { return "127.0.0.1:" + std::to_string(ports[i]); };
   const auto arguments = [&](std::size_t rank, const std::string& epoch) {
-    std::vector<std::string> out{"--model", tiny_model_directory(), "--rank", std::to_string(rank), "--ranks", "2",
-                                 "--epoch", epoch, "--layers", rank == 0 ? "0:3" : "3:5", "--link-listen", at(rank),
-                                 "--link-next", at(1 - rank), "--link-key-file", link_key_path()};
+    std::vector<std::string> out{"--model",         tiny_model_directory(),
+                                 "--rank",          std::to_string(rank),
+                                 "--ranks",         "2",
+                                 "--epoch",         epoch,
+                                 "--layers",        rank == 0 ? "0:3" : "3:5",
+                                 "--link-listen",   at(rank),
+                                 "--link-next",     at(1 - rank),
+                                 "--link-key-file", link_key_path()};
     if (rank == 0) out.insert(out.end(), {"--api", "127.0.0.1:0"});
     return out;
   };

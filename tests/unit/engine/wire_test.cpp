@@ -16,11 +16,14 @@ Step sample_step() {
   step.releases = {1, 2};
   step.admissions = {{5, {0.5F, 0.9F, 123456789012345}}};
   step.segments = {{5, 0, 2, false}, {6, 10, 1, true}};
-  for (int i = 0; i < 12; ++i) step.hidden.push_back(static_cast<float>(i) * 0.1F);
+  for (int i = 0; i < 12; ++i)
+    step.hidden.push_back(static_cast<float>(i) * 0.1F);
   return step;
 }
 
-std::string payload(const std::string& frame) { return frame.substr(kFrameHeader); }
+std::string payload(const std::string& frame) {
+  return frame.substr(kFrameHeader);
+}
 
 TEST(Wire, StepsTokensAndSurveysComeBackAsTheyWere) {
   const auto step = sample_step();
@@ -61,7 +64,8 @@ TEST(Wire, ValuesBeyondTheLimitsAreRefused) {
   EXPECT_TRUE(refused([](Step& s) { s.segments[0].start = 999; }));
   EXPECT_TRUE(refused([](Step& s) { s.segments[0].start = 0xffffffff; }));
   EXPECT_TRUE(refused([](Step& s) { s.admissions[0].sampling.top_p = 0; }));
-  EXPECT_TRUE(refused([](Step& s) { s.admissions[0].sampling.temperature = std::numeric_limits<float>::quiet_NaN(); }));
+  EXPECT_TRUE(refused(
+      [](Step& s) { s.admissions[0].sampling.temperature = std::numeric_limits<float>::quiet_NaN(); }));
   EXPECT_FALSE(decode_tokens(payload(encode(StepTokens{1, {{1, 100}}})), kLimits).ok());
   EXPECT_FALSE(decode_survey(payload(encode(Survey{1, {1, 2, 3, 4}})), kLimits).ok());
   EXPECT_FALSE(decode_survey(payload(encode(Survey{1, {}})), kLimits).ok());
@@ -75,7 +79,8 @@ TEST(Wire, CutAndChangedFramesAreRefusedOrDecodedNeverWorse) {
   std::mt19937 random(1);
   for (int i = 0; i < 5000; ++i) {
     auto changed = whole;
-    for (int k = 0; k < 3; ++k) changed[random() % changed.size()] = static_cast<char>(random());
+    for (int k = 0; k < 3; ++k)
+      changed[random() % changed.size()] = static_cast<char>(random());
     (void)decode_step(changed, kLimits);
     (void)decode_tokens(changed, kLimits);
     (void)decode_survey(changed, kLimits);

@@ -13,7 +13,8 @@ TEST(Crew, CoversEveryIndexOnceWithAnyNumberOfThreads) {
     for (std::size_t n = 0; n < 40; ++n) {
       std::vector<int> seen(n);
       crew.each(n, [&](std::size_t begin, std::size_t end) {
-        for (auto i = begin; i < end; ++i) ++seen[i];
+        for (auto i = begin; i < end; ++i)
+          ++seen[i];
       });
       EXPECT_EQ(seen, std::vector<int>(n, 1));
     }

@@ -15,14 +15,16 @@ std::vector<float> random_floats(std::size_t n, unsigned seed, float reach = 1) 
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(-reach, reach);
   std::vector<float> out(n);
-  for (auto& value : out) value = uniform(random);
+  for (auto& value : out)
+    value = uniform(random);
   return out;
 }
 
 std::vector<Bf16> random_bf16(std::size_t n, unsigned seed) {
   std::vector<Bf16> out(n);
   const auto values = random_floats(n, seed);
-  for (std::size_t i = 0; i < n; ++i) out[i] = to_bf16(values[i]);
+  for (std::size_t i = 0; i < n; ++i)
+    out[i] = to_bf16(values[i]);
   return out;
 }
 
@@ -67,7 +69,8 @@ TEST_P(Sizes, MatmulAgreesWithDoubleAndDoesNotDependOnRowsOrVariant) {
           size += std::abs(product);
         }
         EXPECT_NEAR(out[r * kOutputs + m], exact, 1e-6 * (size + 1e-3));
-        EXPECT_EQ(std::bit_cast<std::uint32_t>(alone[m]), std::bit_cast<std::uint32_t>(out[r * kOutputs + m]));
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(alone[m]),
+                  std::bit_cast<std::uint32_t>(out[r * kOutputs + m]));
       }
     }
     if (first.empty()) first = out;
@@ -86,7 +89,8 @@ TEST_P(Sizes, CombineRowsAgreesWithDouble) {
     table(variant).combine_rows(out.data(), a.data(), w.data(), kRows, columns);
     for (std::size_t c = 0; c < columns; ++c) {
       double exact = 0;
-      for (std::size_t i = 0; i < kRows; ++i) exact += static_cast<double>(a[i]) * to_float(w[i * columns + c]);
+      for (std::size_t i = 0; i < kRows; ++i)
+        exact += static_cast<double>(a[i]) * to_float(w[i * columns + c]);
       EXPECT_NEAR(out[c], exact, 1e-5);
     }
     if (first.empty()) first = out;
@@ -99,12 +103,14 @@ TEST_P(Sizes, NormAgreesWithDoubleInPlaceToo) {
   auto x = random_floats(n, 5, 3);
   const auto gain = random_floats(n, 6);
   double square = 0;
-  for (const float value : x) square += static_cast<double>(value) * value;
+  for (const float value : x)
+    square += static_cast<double>(value) * value;
   const double factor = 1 / std::sqrt(square / static_cast<double>(n) + 1e-6);
   for (const auto variant : variants()) {
     std::vector<float> out(n);
     table(variant).rms_norm(out.data(), x.data(), gain.data(), n, 1e-6F);
-    for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(out[i], x[i] * factor * gain[i], 1e-5);
+    for (std::size_t i = 0; i < n; ++i)
+      EXPECT_NEAR(out[i], x[i] * factor * gain[i], 1e-5);
     auto same = x;
     table(variant).rms_norm(same.data(), same.data(), gain.data(), n, 1e-6F);
     EXPECT_EQ(same, out);
@@ -158,15 +164,20 @@ TEST(AttendLatent, AgreesWithDoubleAcrossPages) {
   constexpr std::size_t kCount = 11;
   std::vector<std::vector<float>> pages;
   std::vector<const float*> places;
-  for (unsigned i = 0; i < 3; ++i) pages.push_back(random_floats(kPage * kEntry, 20 + i, 2));
-  for (const auto& page : pages) places.push_back(page.data());
+  for (unsigned i = 0; i < 3; ++i)
+    pages.push_back(random_floats(kPage * kEntry, 20 + i, 2));
+  for (const auto& page : pages)
+    places.push_back(page.data());
   const auto query = random_floats(kEntry, 30, 2);
-  const auto cached = [&](std::size_t t, std::size_t i) { return static_cast<double>(pages[t / kPage][t % kPage * kEntry + i]); };
+  const auto cached = [&](std::size_t t, std::size_t i) {
+    return static_cast<double>(pages[t / kPage][t % kPage * kEntry + i]);
+  };
   std::vector<double> weights(kCount);
   double sum = 0;
   for (std::size_t t = 0; t < kCount; ++t) {
     double score = 0;
-    for (std::size_t i = 0; i < kEntry; ++i) score += query[i] * cached(t, i);
+    for (std::size_t i = 0; i < kEntry; ++i)
+      score += query[i] * cached(t, i);
     weights[t] = std::exp(0.3 * score);
     sum += weights[t];
   }
@@ -174,10 +185,12 @@ TEST(AttendLatent, AgreesWithDoubleAcrossPages) {
   for (const auto variant : variants()) {
     std::vector<float> out(kLatent);
     std::vector<float> scores(kCount);
-    table(variant).attend_latent(out.data(), query.data(), places.data(), kPage, kCount, kLatent, kRope, 0.3F, scores.data());
+    table(variant).attend_latent(out.data(), query.data(), places.data(), kPage, kCount, kLatent, kRope, 0.3F,
+                                 scores.data());
     for (std::size_t i = 0; i < kLatent; ++i) {
       double exact = 0;
-      for (std::size_t t = 0; t < kCount; ++t) exact += weights[t] / sum * cached(t, i);
+      for (std::size_t t = 0; t < kCount; ++t)
+        exact += weights[t] / sum * cached(t, i);
       EXPECT_NEAR(out[i], exact, 2e-6);
     }
     if (first.empty()) first = out;

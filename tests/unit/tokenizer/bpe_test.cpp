@@ -12,7 +12,8 @@ namespace {
 // Bytes 'a'..'d' are tokens 0..3; merges in order of rank.
 MergeTable table_of(const std::vector<std::pair<TokenId, TokenId>>& merges) {
   MergeTable table;
-  for (unsigned i = 0; i < 256; ++i) table.byte_token[i] = i >= 'a' && i <= 'd' ? i - 'a' : 100 + i;
+  for (unsigned i = 0; i < 256; ++i)
+    table.byte_token[i] = i >= 'a' && i <= 'd' ? i - 'a' : 100 + i;
   std::uint32_t rank = 0;
   for (const auto& [left, right] : merges) {
     table.merges[MergeTable::key(left, right)] = {rank, 1000 + rank};
@@ -24,7 +25,8 @@ MergeTable table_of(const std::vector<std::pair<TokenId, TokenId>>& merges) {
 // The definition: merge every place of the best pair, again and again.
 std::vector<TokenId> naive(const MergeTable& table, std::string_view piece) {
   std::vector<TokenId> tokens;
-  for (const char c : piece) tokens.push_back(table.byte_token[static_cast<std::uint8_t>(c)]);
+  for (const char c : piece)
+    tokens.push_back(table.byte_token[static_cast<std::uint8_t>(c)]);
   for (;;) {
     std::size_t at = 0;
     const Merge* best = nullptr;
@@ -63,7 +65,8 @@ TEST(Bpe, AgreesWithTheDefinitionOnRandomTables) {
     }
     const auto table = table_of(merges);
     std::string piece;
-    for (unsigned k = random() % 40; k > 0; --k) piece.push_back(static_cast<char>('a' + random() % 4));
+    for (unsigned k = random() % 40; k > 0; --k)
+      piece.push_back(static_cast<char>('a' + random() % 4));
     std::vector<TokenId> out;
     merge_piece(table, piece, out);
     EXPECT_EQ(out, naive(table, piece)) << piece;
@@ -81,7 +84,8 @@ TEST(Bpe, StepsGrowWithTheLengthNotItsSquare) {
 TEST(Bpe, LongTextWithoutSpacesIsTokenised) {
   for (const char* unit : {"a", " ", "!", "1", "\n", "é", "你"}) {
     std::string text;
-    while (text.size() < 100'000) text += unit;
+    while (text.size() < 100'000)
+      text += unit;
     const auto tokens = toy().encode(text);
     ASSERT_TRUE(tokens.ok()) << unit;
     EXPECT_EQ(toy().decode(*tokens), text);

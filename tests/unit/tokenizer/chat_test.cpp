@@ -39,8 +39,11 @@ TEST(Chat, ContentOfUsersCannotEndTheirTurn) {
 
 TEST(Chat, ContentMayBeAListOfTextParts) {
   const auto parts = prompt_of_request(
-      toy(), json::parse(R"({"messages":[{"role":"user","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}]})"));
-  const auto whole = prompt_of_request(toy(), json::parse(R"({"messages":[{"role":"user","content":"Hello"}]})"));
+      toy(),
+      json::parse(
+          R"({"messages":[{"role":"user","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}]})"));
+  const auto whole =
+      prompt_of_request(toy(), json::parse(R"({"messages":[{"role":"user","content":"Hello"}]})"));
   EXPECT_EQ(*parts, *whole);
 }
 
@@ -69,17 +72,20 @@ TEST_P(BadRequests, NameTheField) {
 
 INSTANTIATE_TEST_SUITE_P(
     Fields, BadRequests,
-    testing::Values(BadRequest{"{}", "messages"}, BadRequest{"[]", "request"}, BadRequest{R"({"messages":5})", "messages"},
-                    BadRequest{R"({"messages":[]})", "messages"}, BadRequest{R"({"messages":["x"]})", "messages[0]"},
+    testing::Values(BadRequest{"{}", "messages"}, BadRequest{"[]", "request"},
+                    BadRequest{R"({"messages":5})", "messages"}, BadRequest{R"({"messages":[]})", "messages"},
+                    BadRequest{R"({"messages":["x"]})", "messages[0]"},
                     BadRequest{R"({"messages":[{"content":"x"}]})", "messages[0].role"},
                     BadRequest{R"({"messages":[{"role":"tool","content":"x"}]})", "messages[0].role"},
                     BadRequest{R"({"messages":[{"role":"user"}]})", "messages[0].content"},
                     BadRequest{R"({"messages":[{"role":"user","content":7}]})", "messages[0].content"},
                     BadRequest{R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
                                "messages[0].content[0].type"},
-                    BadRequest{R"({"messages":[{"role":"user","content":[{"type":"text"}]}]})", "messages[0].content[0].text"},
+                    BadRequest{R"({"messages":[{"role":"user","content":[{"type":"text"}]}]})",
+                               "messages[0].content[0].text"},
                     BadRequest{R"({"prompt":7})", "prompt"}, BadRequest{R"({"prompt":[]})", "prompt"},
-                    BadRequest{R"({"prompt":[1,"x"]})", "prompt"}, BadRequest{R"({"prompt":[99999999]})", "prompt"},
+                    BadRequest{R"({"prompt":[1,"x"]})", "prompt"},
+                    BadRequest{R"({"prompt":[99999999]})", "prompt"},
                     BadRequest{R"({"prompt":["a","b"]})", "prompt"}));
 
 }  // namespace

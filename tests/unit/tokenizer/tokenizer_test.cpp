@@ -42,7 +42,8 @@ TEST(Tokenizer, RandomUnicodeAndRandomBytesComeBack) {
     }
     EXPECT_EQ(round_trip(text), text);
     std::string bytes;
-    for (unsigned k = random() % 60; k > 0; --k) bytes.push_back(static_cast<char>(random()));
+    for (unsigned k = random() % 60; k > 0; --k)
+      bytes.push_back(static_cast<char>(random()));
     EXPECT_EQ(round_trip(bytes), bytes);
   }
 }
@@ -87,7 +88,8 @@ TEST(Tokenizer, ReadsMergesAsPairsToo) {
   document["model"]["merges"] = pairs;
   const auto other = Tokenizer::parse(document.dump());
   ASSERT_TRUE(other.ok());
-  EXPECT_EQ(*other->encode("The leader writes down what it wants."), *toy().encode("The leader writes down what it wants."));
+  EXPECT_EQ(*other->encode("The leader writes down what it wants."),
+            *toy().encode("The leader writes down what it wants."));
 }
 
 TEST(Tokenizer, ByteLevelAloneSplitsByItsOwnPattern) {
@@ -116,23 +118,24 @@ TEST_P(Refused, IsNamed) {
 
 INSTANTIATE_TEST_SUITE_P(
     Components, Refused,
-    testing::Values(Refusal{"/normalizer", {{"type", "NFC"}}, "normalizer"},
-                    Refusal{"/decoder", {{"type", "WordPiece"}}, "decoder"},
-                    Refusal{"/post_processor", {{"type", "TemplateProcessing"}}, "post_processor"},
-                    Refusal{"/truncation", {{"max_length", 5}}, "truncation"},
-                    Refusal{"/pre_tokenizer", {{"type", "Whitespace"}}, "Whitespace"},
-                    Refusal{"/pre_tokenizer/pretokenizers/0/behavior", "Removed", "Removed"},
-                    Refusal{"/pre_tokenizer/pretokenizers/0/invert", true, "invert"},
-                    Refusal{"/pre_tokenizer/pretokenizers/0/pattern", {{"Regex", "("}}, "pattern"},
-                    Refusal{"/pre_tokenizer/pretokenizers/3/add_prefix_space", true, "add_prefix_space"},
-                    Refusal{"/model/type", "Unigram", "Unigram"}, Refusal{"/model/ignore_merges", true, "ignore_merges"},
-                    Refusal{"/model/byte_fallback", true, "byte_fallback"}, Refusal{"/model/dropout", 0.1, "dropout"},
-                    Refusal{"/model/continuing_subword_prefix", "##", "continuing_subword_prefix"},
-                    Refusal{"/model/merges/0", "a b c", "merges"}, Refusal{"/model/merges/0", "qqq zzz", "merges"},
-                    Refusal{"/model/vocab/a", 4, "vocab"}, Refusal{"/model/vocab", json::object(), "byte 0"},
-                    Refusal{"/model/vocab/a", -1, "vocab"}, Refusal{"/added_tokens/0/lstrip", true, "lstrip"},
-                    Refusal{"/added_tokens/0/content", "", "added_tokens"},
-                    Refusal{"/added_tokens/0/id", 300, "result of a merge"}));
+    testing::Values(
+        Refusal{"/normalizer", {{"type", "NFC"}}, "normalizer"},
+        Refusal{"/decoder", {{"type", "WordPiece"}}, "decoder"},
+        Refusal{"/post_processor", {{"type", "TemplateProcessing"}}, "post_processor"},
+        Refusal{"/truncation", {{"max_length", 5}}, "truncation"},
+        Refusal{"/pre_tokenizer", {{"type", "Whitespace"}}, "Whitespace"},
+        Refusal{"/pre_tokenizer/pretokenizers/0/behavior", "Removed", "Removed"},
+        Refusal{"/pre_tokenizer/pretokenizers/0/invert", true, "invert"},
+        Refusal{"/pre_tokenizer/pretokenizers/0/pattern", {{"Regex", "("}}, "pattern"},
+        Refusal{"/pre_tokenizer/pretokenizers/3/add_prefix_space", true, "add_prefix_space"},
+        Refusal{"/model/type", "Unigram", "Unigram"}, Refusal{"/model/ignore_merges", true, "ignore_merges"},
+        Refusal{"/model/byte_fallback", true, "byte_fallback"}, Refusal{"/model/dropout", 0.1, "dropout"},
+        Refusal{"/model/continuing_subword_prefix", "##", "continuing_subword_prefix"},
+        Refusal{"/model/merges/0", "a b c", "merges"}, Refusal{"/model/merges/0", "qqq zzz", "merges"},
+        Refusal{"/model/vocab/a", 4, "vocab"}, Refusal{"/model/vocab", json::object(), "byte 0"},
+        Refusal{"/model/vocab/a", -1, "vocab"}, Refusal{"/added_tokens/0/lstrip", true, "lstrip"},
+        Refusal{"/added_tokens/0/content", "", "added_tokens"},
+        Refusal{"/added_tokens/0/id", 300, "result of a merge"}));
 
 TEST(Tokenizer, RefusesWhatIsNotJsonOrHasAKeyTwice) {
   EXPECT_FALSE(Tokenizer::parse("{").ok());

@@ -9,8 +9,9 @@ namespace troika::tokenizer {
 namespace {
 
 TEST(Utf8, RefusesOverlongSurrogatesAndBeyondTheEnd) {
-  for (const char* bad : {"\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x80\x80\x80",
-                          "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\x80", "\xff", "\xe4\xbd"}) {
+  for (const char* bad :
+       {"\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x80\x80\x80",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\x80", "\xff", "\xe4\xbd"}) {
     EXPECT_EQ(first_code_point(bad).length, 0U) << bad;
   }
   EXPECT_EQ(first_code_point("\xf4\x8f\xbf\xbf").value, char32_t{0x10ffff});
@@ -31,7 +32,8 @@ TEST(ByteAlphabet, GivesEveryByteItsOwnCharacter) {
   EXPECT_EQ(alphabet_of(' '), "Ġ");
   EXPECT_EQ(alphabet_of('\n'), "Ċ");
   std::string all;
-  for (int byte = 0; byte < 256; ++byte) all.push_back(static_cast<char>(byte));
+  for (int byte = 0; byte < 256; ++byte)
+    all.push_back(static_cast<char>(byte));
   EXPECT_EQ(from_alphabet(to_alphabet(all)), all);
   EXPECT_FALSE(from_alphabet("｜").has_value());
 }
@@ -53,8 +55,9 @@ TEST(StreamDecoder, ReplacesWhatCannotBeACharacter) {
                          "a\xe4"),
             "\xef\xbf\xbd"
             "a");
-  EXPECT_EQ(decoder.push("b"), "\xef\xbf\xbd"
-                               "b");
+  EXPECT_EQ(decoder.push("b"),
+            "\xef\xbf\xbd"
+            "b");
   EXPECT_EQ(decoder.push("\xe4\xbd"), "");
   EXPECT_EQ(decoder.finish(), "\xef\xbf\xbd\xef\xbf\xbd");
 }
