@@ -39,6 +39,13 @@ HttpAnswer plain(unsigned status, std::string text) {
   return answer;
 }
 
+HttpAnswer too_large(std::size_t limit) {
+  auto answer =
+      error_answer(Trouble::InvalidRequest, "the body is larger than " + std::to_string(limit) + " bytes");
+  answer.status = 413;
+  return answer;
+}
+
 }  // namespace
 
 class Connection::Reader {
@@ -131,6 +138,8 @@ asio::awaitable<bool> Connection::read_request() {
   if (error == http::error::end_of_stream) co_return false;
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     co_return co_await refuse(plain(431, "the request's headers are too large\n"));
+  // By its Content-Length, before a byte of it is read.
+  if (error == http::error::body_limit) co_return co_await refuse(too_large(core_->limits.body_bytes));
   if (error && error.category() == http::make_error_code(http::error::bad_method).category())
     co_return co_await refuse(plain(400, "not HTTP: " + error.message() + "\n"));
   if (error) co_return false;
@@ -145,16 +154,7 @@ asio::awaitable<bool> Connection::read_request() {
 
 asio::awaitable<bool> Connection::read_body() {
   auto& parser = reader_->parser();
-  const auto too_large = [this] {
-    return error_answer(Trouble::InvalidRequest,
-                        "the body is larger than " + std::to_string(core_->limits.body_bytes) + " bytes");
-  };
   const auto length = parser.content_length();
-  if (length && *length > core_->limits.body_bytes) {
-    auto answer_413 = too_large();
-    answer_413.status = 413;
-    co_return co_await refuse(std::move(answer_413));
-  }
   // A body of unknown length may become as long as any.
   const bool empty = !length && !parser.chunked();
   const std::size_t wanted = empty ? 0 : length ? static_cast<std::size_t>(*length) : core_->limits.body_bytes;
@@ -174,11 +174,7 @@ asio::awaitable<bool> Connection::read_body() {
     late = deadline.expired();
   }
   if (late) co_return co_await refuse(plain(408, "the request's body took too long\n"));
-  if (error == http::error::body_limit) {
-    auto answer_413 = too_large();
-    answer_413.status = 413;
-    co_return co_await refuse(std::move(answer_413));
-  }
+  if (error == http::error::body_limit) co_return co_await refuse(too_large(core_->limits.body_bytes));
   if (error && error.category() == http::make_error_code(http::error::bad_method).category())
     co_return co_await refuse(plain(400, "not HTTP: " + error.message() + "\n"));
   if (error) co_return false;

@@ -1,0 +1,205 @@
+// The HTTP server's limits: nothing that a client sends or withholds crashes it, grows it or keeps others out.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <random>
+
+#include "tests/unit/daemon/gateway_rig.hpp"
+
+namespace troika::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string kGetHealth = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+
+bool healthy(GatewayRig& rig) { return ask(rig.port(), kGetHealth).status == 200; }
+
+TEST(Http, ConnectionIsKeptForTheNextRequest) {
+  GatewayRig rig;
+  Connected client(rig.port());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(client.send(kGetHealth));
+    const auto reply = read_reply(client);
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.header("Connection"), "keep-alive");
+  }
+}
+
+TEST(Http, RequestsSentAheadAreAnsweredInOrder) {
+  GatewayRig rig;
+  Connected client(rig.port());
+  ASSERT_TRUE(client.send(kGetHealth + "GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  const auto all = client.to_the_end();
+  const auto first = all.find("HTTP/1.1 200");
+  const auto second = all.find("HTTP/1.1 404");
+  EXPECT_EQ(first, 0u);
+  ASSERT_NE(second, std::string::npos);
+  EXPECT_TRUE(client.closed());
+}
+
+TEST(Http, HeadHasNoBody) {
+  GatewayRig rig;
+  Connected client(rig.port());
+  ASSERT_TRUE(client.send("HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  const auto all = client.to_the_end();
+  EXPECT_EQ(all.rfind("HTTP/1.1 200", 0), 0u);
+  EXPECT_EQ(all.substr(all.size() - 4), "\r\n\r\n");
+}
+
+TEST(Http, OldClientsGetAStreamWithoutChunks) {
+  GatewayRig rig;
+  Connected client(rig.port());
+  const auto body = GatewayRig::body("\"stream\":true");
+  ASSERT_TRUE(client.send("POST /v1/chat/completions HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) +
+                          "\r\n\r\n" + body));
+  const auto all = client.to_the_end();
+  EXPECT_EQ(all.find("Transfer-Encoding"), std::string::npos);
+  EXPECT_EQ(all.substr(all.find("\r\n\r\n") + 4), chunk_event("Hello") + kFinishEvent + kDoneEvent);
+}
+
+TEST(Http, BodyInChunksAndExpect) {
+  GatewayRig rig;
+  Connected client(rig.port());
+  ASSERT_TRUE(client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+                          "Expect: 100-continue\r\n\r\n"));
+  EXPECT_EQ(client.some().rfind("HTTP/1.1 100 ", 0), 0u);
+  const auto body = GatewayRig::body("\"stream\":true");
+  char size[16];
+  std::snprintf(size, sizeof size, "%zx", body.size());
+  ASSERT_TRUE(client.send(std::string(size) + "\r\n" + body + "\r\n0\r\n\r\n"));
+  EXPECT_EQ(read_reply(client).status, 200);
+}
+
+TEST(Http, HeadersBeyondTheLimitAre431) {
+  GatewayRig rig;
+  const auto reply = ask(rig.port(), "GET /healthz HTTP/1.1\r\nX: " + std::string(20000, 'x') + "\r\n\r\n");
+  EXPECT_EQ(reply.status, 431);
+  EXPECT_EQ(reply.header("Connection"), "close");
+}
+
+TEST(Http, BodyBeyondTheLimitIs413WithoutBeingRead) {
+  GatewayRig rig;
+  EXPECT_EQ(ask(rig.port(), "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n{").status, 413);
+  RigOptions options;
+  options.http.body_bytes = 1000;
+  GatewayRig small(options);
+  Connected client(small.port());
+  ASSERT_TRUE(client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n800\r\n" +
+                          std::string(2048, ' ') + "\r\n"));
+  EXPECT_EQ(read_reply(client).status, 413);
+}
+
+TEST(Http, AllBodiesTogetherAreBounded) {
+  RigOptions options;
+  options.http.body_bytes = 1000;
+  options.http.bodies_bytes = 1500;
+  GatewayRig rig(options);
+  Connected first(rig.port());
+  ASSERT_TRUE(first.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{"));
+  std::this_thread::sleep_for(100ms);
+  const auto reply = ask(rig.port(), "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{");
+  EXPECT_EQ(reply.status, 503);
+  first.close();
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(rig.chat("\"stream\":true").status, 200);
+}
+
+TEST(Http, SlowHeadersAndBodiesAreCutOff) {
+  RigOptions options;
+  options.http.header = 200ms;
+  options.http.body = 200ms;
+  options.http.idle = 200ms;
+  GatewayRig rig(options);
+  Connected silent(rig.port());
+  Connected head(rig.port());
+  Connected body(rig.port());
+  ASSERT_TRUE(head.send("GET /heal"));
+  ASSERT_TRUE(body.send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"));
+  EXPECT_EQ(read_reply(head).status, 408);
+  EXPECT_EQ(read_reply(body).status, 408);
+  EXPECT_EQ(silent.to_the_end(), "");
+  EXPECT_TRUE(silent.closed());
+  EXPECT_TRUE(rig.soon([&] { return rig.server().connections() == 0; }));
+}
+
+TEST(Http, SilentConnectionsDoNotKeepOthersOut) {
+  RigOptions options;
+  options.http.connections = 8;
+  GatewayRig rig(options);
+  std::vector<std::unique_ptr<Connected>> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(std::make_unique<Connected>(rig.port()));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(healthy(rig));
+  rig.on_thread([&] { EXPECT_LE(rig.server().connections(), 8u); });
+}
+
+TEST(Http, ClientThatReadsNothingIsCutOffAndTheEngineCancelled) {
+  RigOptions options;
+  options.http.write = 300ms;
+  options.agents = 1;
+  GatewayRig rig(options);
+  rig.agent(0).script([](platform::ChannelPtr c) -> asio::awaitable<void> {
+    FakeAgent::head(c, 200, kStreamType);
+    std::string events;
+    for (int i = 0; i < 300; ++i) events += chunk_event(std::string(100, 'x'));
+    while (c->open()) {
+      const auto written = co_await c->write({platform::Frame::Kind::Raw, events}, std::chrono::seconds{10});
+      if (!written.ok()) break;
+    }
+  });
+  Connected client(rig.port());
+  ASSERT_TRUE(client.send(post("/v1/chat/completions", GatewayRig::body("\"stream\":true"))));
+  ASSERT_TRUE(rig.soon([&] { return rig.door().in_flight() == 1; }));
+  EXPECT_TRUE(rig.soon([&] { return rig.door().in_flight() == 0; }));
+}
+
+TEST(Http, GarbageIsAnsweredOrClosed) {
+  GatewayRig rig;
+  const std::vector<std::string> garbage{
+      std::string("\0\0\0\0", 4),
+      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  // a TLS greeting
+      "GET\r\n\r\n",
+      "GET / HTTP/9.9\r\n\r\n",
+      "GET / HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+      "GET / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+      "GET / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+      "POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+      "POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+      "GET / HTTP/1.1\r\nA\r\n\r\n",
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+      std::string(100000, 'A'),
+      std::string(100000, '\n'),
+  };
+  for (const auto& bytes : garbage) {
+    Connected client(rig.port());
+    (void)client.send(bytes);
+    const auto answer = client.to_the_end(15s);
+    EXPECT_TRUE(answer.empty() || answer.rfind("HTTP/1.1 4", 0) == 0) << answer.substr(0, 80);
+    EXPECT_TRUE(client.closed());
+  }
+  EXPECT_TRUE(healthy(rig));
+}
+
+TEST(Http, SeededGarbageNeverHarms) {
+  GatewayRig rig;
+  std::mt19937 random(7);
+  const auto valid = post("/v1/chat/completions", GatewayRig::body("\"stream\":true"));
+  for (int round = 0; round < 150; ++round) {
+    auto bytes = valid;
+    const auto changes = 1 + random() % 8;
+    for (unsigned i = 0; i < changes; ++i) {
+      const auto at = random() % bytes.size();
+      if (random() % 3 == 0) bytes.erase(at, 1 + random() % 9);
+      else if (random() % 2 == 0) bytes[at] = static_cast<char>(random() % 256);
+      else bytes.insert(at, 1 + random() % 9, static_cast<char>(random() % 256));
+    }
+    Connected client(rig.port());
+    (void)client.send(bytes);
+    (void)client.some(5ms);
+  }
+  EXPECT_TRUE(healthy(rig));
+  EXPECT_TRUE(rig.soon([&] { return rig.door().in_flight() == 0; }));
+}
+
+}  // namespace
+}  // namespace troika::daemon
