@@ -38,7 +38,9 @@ Status RequestFailures::write(const std::string& replica, const Collection& coll
 
 Status RequestFailures::tick(Instant now, WallTime wall) {
   for (auto it = collected_.begin(); it != collected_.end();) {
-    if (now - it->second.first < kCollect) {
+    // Its incident may be short: what belongs to it is written as soon as it is there.
+    TROIKA_TRY(told, incidents_.is_open("replica " + it->first));
+    if (!told && now - it->second.first < kCollect) {
       ++it;
       continue;
     }

@@ -1,6 +1,6 @@
 // Requests that an engine failed, as the gateway tells of them. They come in crowds and usually a moment before the
-// agent tells why, so they are collected for some seconds: then they are a note of the replica's incident if it has
-// one, else an incident of their own, which closes when no more come.
+// agent tells why, so they are collected: for the replica's incident as soon as it has one, else for some seconds and
+// then for an incident of their own, which closes when no more come.
 #pragma once
 
 #include <cstdint>
