@@ -1,7 +1,8 @@
 // The steps of `troika demo`. Each shows one promise on a running cluster; an error says what was not seen.
 #pragma once
 
-#include <map>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -41,10 +42,11 @@ Status show_killed_agent(Demo& demo);
 Status show_incidents(Demo& demo);
 Status show_end(Demo& demo);
 
-// Waits, as long as the rate of one request in ten seconds asks for, and starts a stream. Error: it was
-// refused anyway, or no token came.
+// Waits, as long as the rate of one request in ten seconds asks for, and starts a stream; looks at
+// `meanwhile` several times a second of the wait. Error: it was refused anyway, or no token came.
 Result<std::unique_ptr<local::Stream>> stream_when_allowed(Demo& demo, const std::string& prompt,
-                                                           std::uint32_t max_tokens);
+                                                           std::uint32_t max_tokens,
+                                                           const std::function<void()>& meanwhile = {});
 // After the stream ended: it was admitted.
 void remember(Demo& demo, const local::StreamOutcome& outcome);
 

@@ -1,10 +1,21 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "cli/demo/demo.hpp"
 #include "cli/render.hpp"
 #include "platform/clock.hpp"
 
 namespace troika::demo {
+namespace {
+
+constexpr std::size_t kIndent = 16;  // of a block in the story
+
+cli::Style table_style() {
+  const std::size_t width = cli::style_of(STDOUT_FILENO).width;
+  return {false, width > 2 * kIndent ? width - kIndent : 0};
+}
+
+}  // namespace
 
 Status show_incidents(Demo& demo) {
   Story& story = demo.story;
@@ -12,7 +23,7 @@ Status show_incidents(Demo& demo) {
   const auto answer = demo.cluster.incidents();
   if (!answer.ok()) return answer.error;
   const auto& incidents = answer.reply->incidents;
-  story.block(cli::render_incidents(incidents, {}));
+  story.block(cli::render_incidents(incidents, table_style()));
   std::size_t open = 0, died = 0, mismatched = 0;
   nlohmann::json list = nlohmann::json::array();
   for (const auto& one : incidents) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
+#include <optional>
 
 #include "cli/demo/demo.hpp"
 #include "platform/clock.hpp"
@@ -24,9 +26,9 @@ Status check_cut(const StreamOutcome& outcome) {
 }
 
 // The request that the client sends again is answered by `name`: its own counter says so.
-Status check_takes_over(Demo& demo, const std::string& name) {
+Status check_takes_over(Demo& demo, const std::string& name, const std::function<void()>& meanwhile) {
   TROIKA_TRY(before, stage_counter(demo.cluster, name, "troika_stage_requests_total"));
-  TROIKA_TRY(stream, stream_when_allowed(demo, "Who answers now?", 24));
+  TROIKA_TRY(stream, stream_when_allowed(demo, "Who answers now?", 24, meanwhile));
   const StreamOutcome outcome = stream->join();
   remember(demo, outcome);
   if (!outcome.whole()) return unseen("a whole answer of replica " + name, described(outcome));
@@ -73,24 +75,30 @@ Status show_killed_stage(Demo& demo) {
       "the other replica is the next", [&](const auto& s) { return routed(s) == saviour; }, kShortLimit));
   const double failover_s = since(killed);
   story.seen(fmt::format("replica {} is next for requests {:.2f} s after the kill", saviour, failover_s));
-  TROIKA_CHECK(check_takes_over(demo, saviour));
-  TROIKA_TRY(after, demo.cluster.wait_for(
-                        "the hurt replica serves again",
-                        [&](const auto& s) { return serves(s, hurt) && replica(s, hurt)->epoch > epoch; },
-                        kStartLimit));
-  const double recovery_s = since(killed);
+  std::optional<double> recovery_s;  // seen while the rate makes the next request wait, or after it
+  const auto recovered = [&](const protocol::StatusReply& s) {
+    const bool back = serves(s, hurt) && replica(s, hurt)->epoch > epoch;
+    if (back && !recovery_s) recovery_s = since(killed);
+    return back;
+  };
+  const auto look = [&] {
+    if (recovery_s) return;
+    if (const auto now = demo.cluster.status(); now.ok()) (void)recovered(*now.reply);
+  };
+  TROIKA_CHECK(check_takes_over(demo, saviour, look));
+  TROIKA_TRY(after, demo.cluster.wait_for("the hurt replica serves again", recovered, kStartLimit));
   const Epoch now_epoch = replica(after, hurt)->epoch;
   if (now_epoch != next(epoch))
     return unseen("one restart", fmt::format("epoch {} after {}", now_epoch.count, epoch.count));
   story.seen(fmt::format(
       "replica {} was restarted once, whole: epoch {} after {}, proven again, {:.1f} s after the kill", hurt,
-      now_epoch.count, epoch.count, recovery_s));
+      now_epoch.count, epoch.count, *recovery_s));
   story.facts["killed_stage"] = {
       {"stage", middle->stage},
       {"stream_end_s", std::chrono::duration<double>(outcome.ended - killed).count()},
       {"stream_error", outcome.answer.error_code()},
       {"failover_s", failover_s},
-      {"recovery_s", recovery_s},
+      {"recovery_s", *recovery_s},
       {"epoch_before", epoch.count},
       {"epoch_after", now_epoch.count}};
   return Done{};

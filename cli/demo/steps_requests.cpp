@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <thread>
 
 #include "cli/demo/demo.hpp"
+#include "cli/terminal.hpp"
 #include "platform/clock.hpp"
 
 namespace troika::demo {
@@ -22,15 +23,26 @@ double seconds(Duration duration) {
 }
 
 // Until the gateway must let the next request pass; tells how long that is.
-Status wait_for_rate(Demo& demo) {
+Status wait_for_rate(Demo& demo, const std::function<void()>& meanwhile) {
   if (!demo.answered) return Done{};
   const Instant at = *demo.answered + kBetween;
   const double left_s = seconds(at - platform::now());
   if (left_s <= 0) return Done{};
   demo.story.tell(
       fmt::format("the rate is {} requests a second: {:.1f} s until the next may pass", kRate, left_s));
-  return demo.cluster.wait_until(
-      "the rate lets the next request pass", [&] { return platform::now() >= at; }, kBetween + kShortLimit);
+  const auto passed = [&] {
+    if (meanwhile) meanwhile();
+    return platform::now() >= at;
+  };
+  return demo.cluster.wait_until("the rate lets the next request pass", passed, kBetween + kShortLimit);
+}
+
+// The text's beginning, spaces for its line breaks.
+std::string one_line(std::string text) {
+  constexpr std::size_t kShown = 160;
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  return cli::cut(text, kShown);
 }
 
 std::uint32_t whole(const std::string& text) {
@@ -48,9 +60,10 @@ void remember(Demo& demo, const StreamOutcome& outcome) {
 }
 
 Result<std::unique_ptr<Stream>> stream_when_allowed(Demo& demo, const std::string& prompt,
-                                                    std::uint32_t max_tokens) {
+                                                    std::uint32_t max_tokens,
+                                                    const std::function<void()>& meanwhile) {
   constexpr std::uint64_t kPieces = 3;  // the answer is under way
-  TROIKA_CHECK(wait_for_rate(demo));
+  TROIKA_CHECK(wait_for_rate(demo, meanwhile));
   auto stream = std::make_unique<Stream>("127.0.0.1", demo.cluster.ports().gateway,
                                          completion(demo.cluster.shape().model, prompt, max_tokens, true));
   demo.asked = platform::now();
@@ -74,7 +87,7 @@ Status show_answer(Demo& demo) {
   demo.story.seen(fmt::format(
       "status 200, {} tokens, finish_reason {}, [DONE]; TTFT {:.0f} ms, then {:.1f} tokens/s",
       outcome.answer.tokens(), outcome.answer.finish_reason(), speed.ttft_s * 1e3, speed.tokens_per_s));
-  demo.story.seen("text (the weights are random, so is the wisdom): " + outcome.answer.text().substr(0, 200));
+  demo.story.seen("text (the weights are random, so is the wisdom): " + one_line(outcome.answer.text()));
   demo.story.facts["answer"] = {{"tokens", outcome.answer.tokens()},
                                 {"ttft_s", speed.ttft_s},
                                 {"tokens_per_s", speed.tokens_per_s},

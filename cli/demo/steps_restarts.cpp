@@ -12,7 +12,7 @@ namespace {
 using local::StreamOutcome;
 
 // A stream shall outlast what is done meanwhile by far: so many seconds at the measured speed.
-constexpr double kOutlast_s = 12;
+constexpr double kOutlast_s = 6;
 constexpr std::uint32_t kMostTokens = 4000;
 
 double since(Instant began) {
