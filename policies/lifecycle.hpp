@@ -10,6 +10,7 @@
 //  - What a heartbeat lists is given as StageReported; what it does not list means nothing (it may have been sent before
 //    the start arrived). Only AgentConnected, which lists everything, tells by omission.
 //  - An agent obeys nothing that came over an earlier session once it has sent a new Hello (policies/fencing.hpp).
+//  - A new SendVerify to a node supersedes an earlier one there (also an earlier leader's); its answer is not awaited.
 //  - Refusals: of a StartStage -> StartRefused; of a Verify -> VerifyFinished with a CANNOT_TELL finding; of a Probe ->
 //    ProbeFinished with an error finding; STALE_TERM of anything else -> close the session, the next Hello tells the term.
 //  - PersistReplica replaces the whole row, and LeaderStarted brings every field of it back.

@@ -83,6 +83,10 @@ void ClusterState::on(const Wished& event) {
   }
   const std::vector<std::size_t> targets = targets_of(event);
   if (targets.empty()) return;
+  // Known of all before the first is stopped, so that the gateway does not turn to the next one for a moment.
+  if (event.wish == Wish::Stop)
+    for (const std::size_t i : targets)
+      replicas[i].desired = false;
   for (const std::size_t i : targets) {
     ReplicaState& r = replicas[i];
     supersede(i, event.wish, event.command);

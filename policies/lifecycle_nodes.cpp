@@ -74,8 +74,10 @@ void ClusterState::on(const TermHeard& event) {
 // leadership.
 void ClusterState::hear_term(const AgentConnected& event, NodeState& node) {
   const bool ours = event.highest_term < term || (event.highest_term == term && node.announced == term);
-  if (ours) out.push_back(AnnounceTerm{term, event.node});
-  else raise_term(event.highest_term);
+  if (ours)
+    out.push_back(AnnounceTerm{term, event.node});
+  else
+    raise_term(event.highest_term);
   node.announced = term;
 }
 
@@ -171,7 +173,8 @@ void ClusterState::take_report(ReplicaState& r, RankState& rank, const ReportedS
     add_findings(rank.findings, report.findings);
     std::vector<Finding> news(rank.findings.begin() + known, rank.findings.end());
     if (!news.empty() && r.phase == Phase::Stopping)
-      note_incident(r, line(text(report.stage), " of epoch ", report.epoch, " reported its end"), std::move(news));
+      note_incident(r, line(text(report.stage), " of epoch ", report.epoch, " reported its end"),
+                    std::move(news));
   }
   switch (report.fact) {
     case StageFact::Unknown:

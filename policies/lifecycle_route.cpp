@@ -10,7 +10,7 @@ namespace troika::policies {
 // the relay.
 bool ClusterState::routable(const ReplicaState& r) const {
   if (presumed(r)) return node_of(r, 0).connected;
-  return r.phase == Phase::Serving && !r.reconciling;
+  return r.phase == Phase::Serving && !r.reconciling && r.desired;
 }
 
 // The active one stays active for as long as it serves; a replica that comes back follows as the one to take

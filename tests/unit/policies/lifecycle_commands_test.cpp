@@ -204,6 +204,19 @@ TEST_F(Command, OtherProvenReplicaTakesOverInTheSameStep) {
   EXPECT_EQ(rig.routed(), (Names{"b", "a"})) << "what came back stands by";
 }
 
+TEST_F(Command, StopOfEverythingDoesNotTurnToTheOtherForAMoment) {
+  rig.to_serving("a");
+  rig.to_serving("b");
+  rig.wish(Wish::Stop, "", 7);
+  ASSERT_EQ(rig.got<SetRoute>().size(), 1u);
+  EXPECT_TRUE(rig.got<SetRoute>()[0].entries.empty());
+  EXPECT_LT(first_index<SetRoute>(rig.last), first_index<SendStop>(rig.last));
+  rig.release_all("a");
+  EXPECT_FALSE(rig.finished(7).has_value());
+  rig.release_all("b");
+  EXPECT_EQ(rig.finished(7)->verdict, Verdict::Ok);
+}
+
 TEST_F(Command, RouteIsGivenOnlyWhenItChanges) {
   rig.to_serving("a");
   const std::size_t before = Rig::of<SetRoute>(rig.all).size();
