@@ -1,0 +1,317 @@
+// The cases from the field, by their numbers. Modes 1 to 8.
+#include "tests/unit/model/tree.hpp"
+
+namespace troika::model {
+namespace {
+
+const std::string kShard = "model-00001-of-00001.safetensors";
+
+TEST_F(TreeTest, A01_ValidMinimalFile) {
+  put(kShard, a01());
+  ASSERT_EQ(a01().size(), 65u);
+  const ModelProof proof = prove();
+  EXPECT_EQ(verdict_of(proof.findings), Verdict::Ok);
+  EXPECT_TRUE(proof.findings.empty());
+  EXPECT_EQ(proof.tensors, 1u);
+  EXPECT_EQ(proof.files, 1u);
+  EXPECT_EQ(proof.shards, 1u);
+  EXPECT_EQ(proof.bytes.count, 65u);
+  ASSERT_EQ(proof.list.size(), 1u);
+  EXPECT_EQ(proof.list[0].status, "ok");
+  EXPECT_EQ(proof.list[0].sha256, sha256_hex(a01()));
+}
+
+TEST_F(TreeTest, A02_LfsPointer) {
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') +
+      "\nsize 3600000000\n";
+  ASSERT_EQ(pointer.size(), 135u);
+  put_wrong(kShard, pointer, a01());
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::LFS_POINTER);
+  EXPECT_EQ(f.subject, kShard);
+  EXPECT_EQ(evidence(f, "oid"), std::string(64, 'a'));
+  EXPECT_EQ(evidence(f, "size"), "3600000000");
+  EXPECT_NE(f.remedy.find("lfs"), std::string::npos);
+}
+
+TEST_F(TreeTest, A03_HtmlErrorPage) {
+  put_wrong(kShard, "<!DOCTYPE html><html><head><title>504</title></head></html>", a01());
+  EXPECT_EQ(only_error().code, Code::HTML_BODY);
+}
+
+TEST_F(TreeTest, A04_JsonErrorBody) {
+  put_wrong(kShard, R"({"error":"Repository not found"})", a01());
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::JSON_BODY);
+  EXPECT_NE(f.message.find("Repository not found"), std::string::npos);
+}
+
+TEST_F(TreeTest, A04_OtherErrorBodies) {
+  for (const char* body : {"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>",
+                           "<Error><Code>NoSuchKey</Code></Error>", "\xef\xbb\xbf<?xml version=\"1.0\"?>"}) {
+    put_wrong(kShard, body, a01());
+    EXPECT_EQ(only_error().code, Code::XML_BODY) << body;
+  }
+  for (const char* body : {"\n  <HTML lang=en>", "<head><title>Sign in</title>", "<!doctype HTML>"}) {
+    put_wrong(kShard, body, a01());
+    EXPECT_EQ(only_error().code, Code::HTML_BODY) << body;
+  }
+  // The right content of these files is JSON: only an error in its place is one.
+  put(kShard, a01());
+  put_wrong("config.json", "{\"error\": \"gated repository\"}", "{\"architectures\":[\"X\"]}");
+  EXPECT_EQ(only_error().code, Code::JSON_BODY);
+  put_wrong("config.json", "{\"architectures\":[]}", "{\"architectures\":[\"X\"]}");
+  EXPECT_EQ(only_error().code, Code::PARTIAL);
+}
+
+TEST_F(TreeTest, A05_TruncatedTail) {
+  put_wrong(kShard, a01().substr(0, 63), a01());
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::PARTIAL);
+  EXPECT_EQ(evidence(f, "short_by"), "2");
+}
+
+TEST_F(TreeTest, A05_TruncatedTailThatTheManifestAgreesWith) {
+  put(kShard, a01().substr(0, 63));
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::PARTIAL);
+  EXPECT_EQ(evidence(f, "short_by"), "2");
+}
+
+TEST_F(TreeTest, A05_NothingArrived) {
+  for (const std::size_t size : {0u, 4u}) {
+    put_wrong(kShard, a01().substr(0, size), a01());
+    EXPECT_EQ(only_error().code, Code::PARTIAL) << size;
+  }
+}
+
+TEST_F(TreeTest, A06_OneByteTooLong) {
+  put_wrong(kShard, a01() + "\x05", a01());
+  EXPECT_EQ(only_error().code, Code::CORRUPT_TRAILING);
+  put(kShard, a01() + "\x05");
+  EXPECT_EQ(only_error().code, Code::CORRUPT_TRAILING);
+}
+
+// A header that is wrong, in a file of which the manifest says that it is right: the digest would hide it.
+class HeaderCases : public TreeTest {
+ protected:
+  void expect(const std::string& header, const std::string& data, const std::string& rule,
+              const std::string& tensor) {
+    put(kShard, shard_of(header, data));
+    const Finding f = only_error();
+    EXPECT_EQ(f.code, Code::CORRUPT_HEADER) << header;
+    EXPECT_EQ(evidence(f, "rule"), rule) << header << ": " << f.message;
+    EXPECT_EQ(evidence(f, "tensor"), tensor) << header;
+  }
+};
+
+TEST_F(HeaderCases, A07_HeaderLengthPastTheEnd) {
+  put(kShard, little_endian(5000) + kA01Header);
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::CORRUPT_HEADER);
+  EXPECT_EQ(evidence(f, "rule"), "InvalidHeaderLength");
+}
+
+TEST_F(HeaderCases, HeaderLengthBeyondTheLimitAndTooSmallAFile) {
+  put(kShard, little_endian(100'000'001) + kA01Header);
+  EXPECT_EQ(evidence(only_error(), "rule"), "HeaderTooLarge");
+  put(kShard, little_endian(UINT64_MAX) + kA01Header);
+  EXPECT_EQ(evidence(only_error(), "rule"), "HeaderTooLarge");
+  put(kShard, "\x01\x02\x03");
+  EXPECT_EQ(evidence(only_error(), "rule"), "HeaderTooSmall");
+  put(kShard, little_endian(0));
+  EXPECT_EQ(evidence(only_error(), "rule"), "InvalidHeaderDeserialization");
+}
+
+TEST_F(HeaderCases, A09_ZeroFilled) {
+  put_wrong(kShard, std::string(64, '\0'), a01());
+  EXPECT_EQ(only_error().code, Code::ZERO_FILLED);
+  put(kShard, std::string(64, '\0'));
+  EXPECT_EQ(only_error().code, Code::ZERO_FILLED);
+}
+
+TEST_F(HeaderCases, A11_ShapeDoesNotMatchBytes) {
+  expect(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,4]}})", "data", "TensorInvalidInfo", "a");
+}
+
+TEST_F(HeaderCases, A12_OddNumberOfFourBitValues) {
+  expect(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", "da", "MisalignedSlice", "a");
+}
+
+TEST_F(HeaderCases, HolesAndOverlaps) {
+  const auto two = [](const std::string& first, const std::string& second) {
+    return "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":" + first +
+           "},\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":" + second + "}}";
+  };
+  expect(two("[0,2]", "[3,5]"), "12345", "InvalidOffset", "b");
+  expect(two("[0,2]", "[1,3]"), "123", "InvalidOffset", "b");
+  expect(two("[1,3]", "[3,5]"), "12345", "InvalidOffset", "a");
+  expect(
+      R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,1]}})",
+      "12", "InvalidOffset", "b");
+  // In any order of the text, with spaces behind, a scalar, and tensors without bytes: good.
+  put(kShard,
+      shard_of(
+          R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
+          R"("none":{"dtype":"F32","shape":[0,7],"data_offsets":[4,4]},"one":{"dtype":"BF16","shape":[],"data_offsets":[4,6]},)"
+          R"("__metadata__":{"format":"pt"}}   )",
+          "123456"));
+  EXPECT_TRUE(prove().findings.empty());
+}
+
+TEST_F(HeaderCases, RulesOfTheTextThatNoLibraryEnforces) {
+  expect(" " + kA01Header, "data", "InvalidHeaderStart", "");
+  expect(kA01Header + "\n", "data", "InvalidHeaderDeserialization", "");
+  expect(
+      R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+      "data", "DuplicateKey", "a");
+  expect(R"({"a":{"dtype":"U8","dtype":"U8","shape":[4],"data_offsets":[0,4]}})", "data", "DuplicateKey",
+         "a");
+  expect(R"({"__metadata__":{"x":"1","x":"2"}})", "", "DuplicateKey", "x");
+}
+
+TEST_F(HeaderCases, FieldsOfAnotherForm) {
+  const auto bad = [&](const std::string& tensor) {
+    expect("{\"a\":" + tensor + "}", "data", "InvalidHeaderDeserialization", tensor[0] == '{' ? "a" : "");
+  };
+  bad(R"({"shape":[4],"data_offsets":[0,4]})");
+  bad(R"({"dtype":"U8","data_offsets":[0,4]})");
+  bad(R"({"dtype":"U8","shape":[4]})");
+  bad(R"({"dtype":"U9","shape":[4],"data_offsets":[0,4]})");
+  bad(R"({"dtype":8,"shape":[4],"data_offsets":[0,4]})");
+  bad(R"({"dtype":"U8","shape":4,"data_offsets":[0,4]})");
+  bad(R"({"dtype":"U8","shape":[-4],"data_offsets":[0,4]})");
+  bad(R"({"dtype":"U8","shape":[4.0],"data_offsets":[0,4]})");
+  bad(R"({"dtype":"U8","shape":[[4]],"data_offsets":[0,4]})");
+  bad(R"({"dtype":"U8","shape":[4],"data_offsets":[0]})");
+  bad(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4,8]})");
+  bad(R"({"dtype":"U8","shape":[4],"data_offsets":[0,99999999999999999999]})");
+  bad(R"({"dtype":"U8","shape":[4],"data_offsets":[0,null]})");
+  bad("[1]");
+  bad("7");
+  expect(R"({"__metadata__":{"x":1}})", "", "InvalidHeaderDeserialization", "");
+  expect(R"({"__metadata__":"x"})", "", "InvalidHeaderDeserialization", "");
+  expect("{\"a\xff\":{}}", "", "InvalidHeaderUtf8", "");
+  expect("{\"a\":{}", "", "InvalidHeaderDeserialization", "a");
+  expect(R"({"a":{"dtype":"U8","shape":[4294967296,4294967296,2],"data_offsets":[0,4]}})", "data",
+         "ValidationOverflow", "a");
+  // A field that a later version of the format adds is passed over.
+  put(kShard,
+      shard_of(
+          R"({"a":{"dtype":"U8","shape":[4],"new":{"x":[1,{"y":2}]},"data_offsets":[0,4],"more":[1,[2]]}})",
+          "data"));
+  EXPECT_TRUE(prove().findings.empty());
+}
+
+TEST_F(TreeTest, A14_RightSizeWrongContent) {
+  put_wrong(kShard, shard_of(kA01Header, std::string("\x01\x02\x03\x05", 4)), a01());
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::HASH_MISMATCH);
+  EXPECT_EQ(evidence(f, "expected"), sha256_hex(a01()));
+}
+
+class ShardSet : public TreeTest {
+ protected:
+  static std::string name(int i, int of) {
+    char text[64];
+    std::snprintf(text, sizeof text, "model-%05d-of-%05d.safetensors", i, of);
+    return text;
+  }
+  // Shards 1 to `count` with a tensor each; `write` and `list` say where.
+  void shards(int count, int of, bool on_disk, bool in_manifest, const std::string& data = "data") {
+    for (int i = 1; i <= count; ++i) {
+      const std::string content = one_tensor("t" + std::to_string(i), data + std::to_string(i));
+      if (on_disk) write(name(i, of), content);
+      if (in_manifest) list(name(i, of), content);
+    }
+  }
+  std::string index(int count, int of) const {
+    std::string map;
+    for (int i = 1; i <= count; ++i)
+      map += std::string(i == 1 ? "" : ",") + "\"t" + std::to_string(i) + "\":\"" + name(i, of) + "\"";
+    return "{\"metadata\":{},\"weight_map\":{" + map + "}}";
+  }
+};
+
+TEST_F(ShardSet, A15_IndexNamesAShardThatIsNotThere) {
+  shards(46, 47, true, true);
+  put("model.safetensors.index.json", index(47, 47));
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::MISSING_SHARD);
+  EXPECT_EQ(f.subject, name(47, 47));
+  EXPECT_EQ(evidence(f, "first_tensor"), "t47");
+  // The same with the shard in the manifest: one finding, not two.
+  list(name(47, 47), one_tensor("t47"));
+  const Finding again = only_error();
+  EXPECT_EQ(again.code, Code::MISSING_SHARD);
+  EXPECT_EQ(evidence(again, "first_tensor"), "t47");
+}
+
+TEST_F(ShardSet, A17_OtherNumberOfShards) {
+  shards(46, 46, false, true);
+  shards(48, 48, true, false);
+  EXPECT_EQ(only_error().code, Code::REVISION_MISMATCH);
+}
+
+TEST_F(ShardSet, A18_SameNumberOtherModel) {
+  shards(46, 46, false, true, "data of some length");
+  shards(46, 46, true, false, "shorter");
+  put("config.json", "{}");
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::REVISION_MISMATCH);
+  EXPECT_NE(f.message.find("46 of 46"), std::string::npos);
+  EXPECT_EQ(f.subject, "org/model@0123456789012345678901234567890123456789");
+}
+
+TEST_F(ShardSet, IndexAndHeadersMustAgree) {
+  shards(3, 3, true, true);
+  put("model.safetensors.index.json", R"({"weight_map":{"t1":")" + name(1, 3) + R"(","t2":")" + name(3, 3) +
+                                          R"(","t3":")" + name(3, 3) + R"("}})");
+  EXPECT_EQ(only_error().code, Code::INDEX_HEADER_DISAGREE);  // t2 is in shard 2
+  put("model.safetensors.index.json", index(2, 3));
+  Finding f = only_error();  // t3 is in no line of the index
+  EXPECT_EQ(f.code, Code::INDEX_HEADER_DISAGREE);
+  EXPECT_EQ(f.subject, "t3");
+  for (const char* text :
+       {"{", "[]", R"({"weight_map":{"a":"../x.safetensors"}})", R"({"weight_map":{"a":7}})",
+        R"({"weight_map":{"a":"x.safetensors","a":"y.safetensors"}})"}) {
+    put("model.safetensors.index.json", text);
+    EXPECT_EQ(only_error().code, Code::INDEX_HEADER_DISAGREE) << text;
+  }
+}
+
+TEST_F(ShardSet, ATensorInTwoShards) {
+  put(name(1, 2), one_tensor("t1"));
+  put(name(2, 2), one_tensor("t1"));
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::DUPLICATE_TENSOR);
+  EXPECT_EQ(f.subject, "t1");
+}
+
+TEST_F(ShardSet, AStaleTotalIsNoFault) {
+  shards(1, 1, true, true);
+  put("model.safetensors.index.json",
+      R"({"metadata":{"total_size":1},"weight_map":{"t1":")" + name(1, 1) + R"("}})");
+  const ModelProof proof = prove();
+  ASSERT_EQ(proof.findings.size(), 1u);
+  EXPECT_EQ(proof.findings[0].code, Code::STALE_TOTAL_SIZE);
+  EXPECT_EQ(verdict_of(proof.findings), Verdict::Ok);
+}
+
+// Six digits: Kimi K3's shards.
+TEST_F(ShardSet, NamesHaveNoFixedNumberOfDigits) {
+  put("model-000001-of-000096.safetensors", one_tensor("t1"));
+  EXPECT_TRUE(prove().findings.empty());
+}
+
+TEST_F(TreeTest, A20_LinkIntoAFolderThatIsNotMounted) {
+  list("model-00003-of-00046.safetensors", a01());
+  ASSERT_EQ(::symlink("../../blobs/x", path("model-00003-of-00046.safetensors").c_str()), 0);
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::NOT_VISIBLE_IN_NAMESPACE);
+  EXPECT_EQ(evidence(f, "target"), "../../blobs/x");
+}
+
+}  // namespace
+}  // namespace troika::model

@@ -1,0 +1,67 @@
+#include "agent/model/manifest.hpp"
+
+#include "tests/unit/model/tree.hpp"
+
+namespace troika::model {
+namespace {
+
+const std::string kDigest(64, 'a');
+
+std::string manifest(const std::string& files, const std::string& format = "1") {
+  return "{\"format\":" + format + ",\"model\":\"m\",\"revision\":\"r\",\"files\":{" + files + "}}";
+}
+
+TEST(ManifestText, ReadsBackWhatItWrites) {
+  Manifest m{"org/model", "abc", {}};
+  m.files["x.safetensors"] = {Bytes{5}, kDigest, ""};
+  m.files["sub/config.json"] = {Bytes{0}, "", std::string(40, 'b')};
+  const auto read = parse_manifest(write_manifest(m), "m.json");
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(*read, m);
+}
+
+TEST(ManifestText, HasTheSameDigestForTheSameContent) {
+  const auto one = parse_manifest(
+      manifest("\"a\":{\"bytes\":1,\"sha256\":\"" + kDigest + "\"},\"b\":{\"bytes\":2,\"sha256\":\"" +
+               kDigest + "\",\"blocks\":{\"bytes\":8,\"sha256\":[]}}"),
+      "x");
+  const auto other = parse_manifest("{ \"files\": {\"b\": {\"sha256\":\"" + kDigest +
+                                        "\", \"bytes\":2}, \"a\":{\"sha256\":\"" + kDigest +
+                                        "\",\"bytes\":1}},\n\"revision\":\"r\",\"model\":\"m\",\"format\":1}",
+                                    "y");
+  ASSERT_TRUE(one.ok() && other.ok());
+  EXPECT_EQ(manifest_digest(*one), manifest_digest(*other));
+  Manifest changed = *one;
+  changed.files["a"].bytes = Bytes{3};
+  EXPECT_NE(manifest_digest(*one), manifest_digest(changed));
+}
+
+TEST(ManifestText, SaysWhatIsWrong) {
+  const auto reason = [](const std::string& text) {
+    const auto read = parse_manifest(text, "m.json");
+    EXPECT_FALSE(read.ok()) << text;
+    return read.ok() ? "" : read.error().message();
+  };
+  const std::string good = "{\"bytes\":1,\"sha256\":\"" + kDigest + "\"}";
+  EXPECT_NE(reason("").find("not JSON"), std::string::npos);
+  EXPECT_NE(reason("[]").find("object"), std::string::npos);
+  EXPECT_NE(reason(manifest("\"a\":" + good, "2")).find("format"), std::string::npos);
+  EXPECT_NE(reason(manifest("")).find("no file"), std::string::npos);
+  EXPECT_NE(reason(manifest("\"a\":" + good + ",\"a\":" + good)).find("twice"), std::string::npos);
+  EXPECT_NE(reason(manifest("\"a\":{\"bytes\":-1,\"sha256\":\"" + kDigest + "\"}")).find("bytes"),
+            std::string::npos);
+  EXPECT_NE(reason(manifest("\"a\":{\"bytes\":1}")).find("neither"), std::string::npos);
+  EXPECT_NE(reason(manifest("\"a\":{\"bytes\":1,\"sha256\":\"ABC\"}")).find("64"), std::string::npos);
+  for (const char* name : {"/etc/passwd", "../x", "a/../../x", "a//b", ".", "a/./b", ""})
+    EXPECT_NE(reason(manifest("\"" + std::string(name) + "\":" + good)).find("file name"), std::string::npos)
+        << name;
+}
+
+TEST_F(TreeTest, AManifestThatLeadsOutOfTheDirectoryIsRefused) {
+  manifest_.files["../secret"] = {Bytes{1}, kDigest, ""};
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::MANIFEST_INVALID);
+}
+
+}  // namespace
+}  // namespace troika::model

@@ -1,0 +1,160 @@
+// Links, strays, things that are no files, files that change. Modes 3, 5 and 8.
+#include <sys/stat.h>
+
+#include "tests/unit/model/tree.hpp"
+
+namespace troika::model {
+namespace {
+
+const std::string kShard = "model.safetensors";
+
+TEST_F(TreeTest, LinksInsideTheDirectoryAreGood) {
+  ASSERT_TRUE(platform::make_directories(path("data")).ok());
+  write("data/x", a01());
+  list(kShard, a01());
+  ASSERT_EQ(::symlink("data/x", path(kShard).c_str()), 0);
+  EXPECT_TRUE(prove().findings.empty());
+}
+
+TEST_F(TreeTest, TheCacheOfHuggingfaceHubIsGood) {
+  const std::string repository = path("models--org--name");
+  const std::string snapshot = repository + "/snapshots/abc";
+  ASSERT_TRUE(platform::make_directories(snapshot).ok());
+  ASSERT_TRUE(platform::make_directories(repository + "/blobs").ok());
+  write("models--org--name/blobs/digest", a01());
+  list(kShard, a01());
+  ASSERT_EQ(::symlink("../../blobs/digest", (snapshot + "/" + kShard).c_str()), 0);
+  const std::atomic<bool> cancel{false};
+  EXPECT_TRUE(prove_model(
+                  {snapshot, manifest_, ""}, [](const ProofProgress&) {}, cancel)
+                  .findings.empty());
+}
+
+TEST_F(TreeTest, LinksThatLeadOutOrRoundOrNowhere) {
+  const platform::Folder elsewhere;
+  std::ofstream(elsewhere / "x", std::ios::binary) << a01();
+  list(kShard, a01());
+  ASSERT_EQ(::symlink((elsewhere / "x").c_str(), path(kShard).c_str()), 0);
+  EXPECT_EQ(only_error().code, Code::LINK_ESCAPES_TREE);
+  ::unlink(path(kShard).c_str());
+  ASSERT_EQ(::symlink(kShard.c_str(), path(kShard).c_str()), 0);
+  EXPECT_EQ(only_error().code, Code::SYMLINK_LOOP);
+  ::unlink(path(kShard).c_str());
+  ASSERT_EQ(::symlink("not-here", path(kShard).c_str()), 0);
+  EXPECT_EQ(only_error().code, Code::MISSING_SHARD);
+  ::unlink(path(kShard).c_str());
+  EXPECT_EQ(only_error().code, Code::MISSING_SHARD);
+}
+
+TEST_F(TreeTest, AMissingFileThatIsNoShard) {
+  put(kShard, a01());
+  list("tokenizer.json", "{}");
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::MISSING_FILE);
+  EXPECT_EQ(f.subject, "tokenizer.json");
+}
+
+TEST_F(TreeTest, ThingsThatAreNoFiles) {
+  list(kShard, a01());
+  ASSERT_TRUE(platform::make_directories(path(kShard)).ok());
+  EXPECT_EQ(only_error().code, Code::NOT_A_FILE);
+  ASSERT_EQ(::rmdir(path(kShard).c_str()), 0);
+  ASSERT_EQ(::mkfifo(path(kShard).c_str(), 0600), 0);
+  EXPECT_EQ(only_error().code, Code::NOT_A_FILE) << "and it does not wait for a writer";
+}
+
+TEST_F(TreeTest, AFileThatMayNotBeRead) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  put(kShard, a01());
+  ASSERT_EQ(::chmod(path(kShard).c_str(), 0), 0);
+  EXPECT_EQ(only_error().code, Code::UNREADABLE);
+}
+
+TEST_F(TreeTest, ADirectoryThatIsNotThere) {
+  list(kShard, a01());
+  const std::atomic<bool> cancel{false};
+  const ModelProof proof = prove_model(
+      {path("nowhere"), manifest_, ""}, [](const ProofProgress&) {}, cancel);
+  ASSERT_EQ(proof.findings.size(), 1u);
+  EXPECT_EQ(proof.findings[0].code, Code::UNREADABLE);
+}
+
+TEST_F(TreeTest, StraysThatALoaderWouldTake) {
+  put(kShard, a01());
+  for (const char* name : {"consolidated.safetensors", "old.safetensors.index.json", "pytorch_model.bin",
+                           "modeling_x.py", "chat_template.jinja", "adapter_config.json"}) {
+    write(name, "x");
+    const Finding f = only_error();
+    EXPECT_EQ(f.code, Code::EXTRA_FILE) << name;
+    EXPECT_EQ(f.subject, name);
+    ::unlink(path(name).c_str());
+  }
+  for (const char* name : {"README.md", "LICENSE", ".gitattributes", "notes.txt"})
+    write(name, "x");
+  EXPECT_TRUE(prove().findings.empty());
+}
+
+TEST_F(TreeTest, RemainsOfADownloadAreSaidAndNoFault) {
+  put(kShard, a01());
+  ASSERT_TRUE(platform::make_directories(path(".cache/huggingface/download")).ok());
+  write(".cache/huggingface/download/abc.def.incomplete", "x");
+  const ModelProof proof = prove();
+  ASSERT_EQ(proof.findings.size(), 1u);
+  EXPECT_EQ(proof.findings[0].code, Code::LEFTOVER_INCOMPLETE);
+  EXPECT_EQ(verdict_of(proof.findings), Verdict::Ok);
+}
+
+// Mode 9: space that was set aside and never written.
+TEST_F(TreeTest, ZerosAtTheEndAreNamed) {
+  std::string data(64 * 1024, 'x');
+  const std::string header = R"({"a":{"dtype":"U8","shape":[65536],"data_offsets":[0,65536]}})";
+  const std::string good = shard_of(header, data);
+  std::fill(data.begin() + 20000, data.end(), '\0');
+  put_wrong(kShard, shard_of(header, data), good);
+  EXPECT_EQ(only_error().code, Code::ZERO_FILLED);
+}
+
+TEST_F(TreeTest, AFileThatGrowsWhileItIsReadProvesNothing) {
+  const std::string content = one_tensor("a", std::string(9u << 20, 'x'));
+  put(kShard, content);
+  const std::atomic<bool> cancel{false};
+  bool grown = false;
+  const ModelProof proof = prove_model(
+      {folder_.path(), manifest_, ""},
+      [&](const ProofProgress&) {
+        if (!std::exchange(grown, true))
+          std::ofstream(path(kShard), std::ios::binary | std::ios::app) << "more";
+      },
+      cancel);
+  ASSERT_EQ(proof.findings.size(), 1u);
+  EXPECT_EQ(proof.findings[0].code, Code::CHANGED_WHILE_READ);
+}
+
+TEST_F(TreeTest, IsCancelledBetweenTwoBlocks) {
+  put(kShard, one_tensor("a", std::string(40u << 20, 'x')));
+  std::atomic<bool> cancel{false};
+  int calls = 0;
+  const ModelProof proof = prove_model(
+      {folder_.path(), manifest_, ""},
+      [&](const ProofProgress& at) {
+        EXPECT_EQ(at.total.count, manifest_.files[kShard].bytes.count);
+        EXPECT_EQ(at.files_total, 1u);
+        if (++calls == 2) cancel = true;
+      },
+      cancel);
+  EXPECT_TRUE(proof.cancelled);
+  EXPECT_LE(proof.bytes.count, 12u << 20);
+  EXPECT_EQ(proof.files, 0u);
+}
+
+TEST_F(TreeTest, SmallFilesMayBeProvenByGitsId) {
+  put(kShard, a01());
+  write("config.json", "hello\n");
+  manifest_.files["config.json"] = {Bytes{6}, "", "ce013625030ba8dba906f756967f9e9ca394464a"};
+  EXPECT_TRUE(prove().findings.empty());
+  write("config.json", "hellO\n");
+  EXPECT_EQ(only_error().code, Code::HASH_MISMATCH);
+}
+
+}  // namespace
+}  // namespace troika::model
