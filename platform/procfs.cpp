@@ -108,9 +108,12 @@ Result<ProcessStat> read_stat(int pid) {
   stat.command = std::string(text.substr(open + 1, close - open - 1));
   const std::string_view rest = text.substr(close + 2);  // from field 3 on
   stat.state = rest[0];
-  if (!number(field(rest, 1), stat.parent) || !number(field(rest, 17), stat.tasks) ||
-      !number(field(rest, 19), stat.id.start))
+  std::uint32_t flags = 0;
+  if (!number(field(rest, 1), stat.parent) || !number(field(rest, 6), flags) ||
+      !number(field(rest, 17), stat.tasks) || !number(field(rest, 19), stat.id.start))
     return Error{"read", path, "not in the form of the kernel"};
+  constexpr std::uint32_t kKernelThread = 0x00200000;  // PF_KTHREAD
+  stat.kernel = (flags & kKernelThread) != 0;
   return stat;
 }
 

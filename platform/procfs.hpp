@@ -17,6 +17,7 @@ struct ProcessStat {
   int parent = 0;
   char state = '?';  // R, S, D, Z, ...
   std::uint32_t tasks = 0;
+  bool kernel = false;  // a thread of the kernel: no program, no environment
   std::string command;  // comm, cut to 15 bytes by the kernel
 
   // A zombie holds nothing any more, unless it is only the first thread of a process that goes on.

@@ -39,6 +39,18 @@ std::set<int> descendants(const std::vector<ProcessStat>& all, int ancestor) {
   return found;
 }
 
+// Those that this process descends from; a stage is never among them. The first process of a machine or
+// container often has rights that keep even root from reading its environment.
+std::set<int> ancestors(const std::vector<ProcessStat>& all, int pid) {
+  std::map<int, int> parents;
+  for (const ProcessStat& process : all)
+    parents.emplace(process.id.pid, process.parent);
+  std::set<int> found;
+  for (auto at = parents.find(pid); at != parents.end(); at = parents.find(at->second))
+    if (!found.insert(at->second).second) break;  // numbers were reused while they were read
+  return found;
+}
+
 // A process of another user cannot have been made by ours, unless we are root, who may read everything
 // anyway.
 bool could_be_ours(int pid) {
@@ -82,15 +94,17 @@ Result<Tree> find_tree(const TreeQuery& query) {
   TROIKA_TRY(all, read_processes());
   const std::set<int> below = query.ancestor != 0 ? descendants(all, query.ancestor) : std::set<int>{};
   const int self = ::getpid();
+  const std::set<int> above = ancestors(all, self);
   Tree tree;
   for (const ProcessStat& process : all) {
     const int pid = process.id.pid;
-    if (pid == self || pid == query.ancestor || !process.alive()) continue;
+    if (pid == self || pid == query.ancestor || process.kernel || !process.alive()) continue;
     bool member = below.count(pid) != 0 || in_cgroup.count(pid) != 0;
     if (!member && !query.mark.empty() && process.id.start >= query.not_before) {
       const Variable mark = read_variable(pid, kStageVariable);
       member = mark.seen == Variable::Seen::Present && mark.value == query.mark;
-      if (mark.seen == Variable::Seen::Denied && could_be_ours(pid)) tree.unreadable.push_back(pid);
+      if (mark.seen == Variable::Seen::Denied && above.count(pid) == 0 && could_be_ours(pid))
+        tree.unreadable.push_back(pid);
     }
     if (member) tree.members.push_back(process.id);
   }
