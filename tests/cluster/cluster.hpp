@@ -24,6 +24,9 @@ inline Options tiny_cluster() {
   options.prefix = "troika-test";
   options.model = maker::tiny_model();
   options.model.shards = 6;
+  options.model.max_position = 16384;
+  options.model.original_max_position = 4096;
+  options.model.yarn_factor = 4;
   options.shape.layers = {2, 2, 2};
   options.shape.rate = "1000";  // unlimited for tests of something else
   options.shape.burst = 8;

@@ -126,7 +126,9 @@ TEST_F(FullDisk, WhileServingNoRequestPassesUnrecordedAndNothingIsLost) {
     EXPECT_TRUE(alive(static_cast<pid_t>(process.pid))) << stage;
   make_room();
   // The leader may have ended over it, as it must not go on without its store; then it is started again.
-  if (cluster_->children().ended(cluster_->leader())) ASSERT_TRUE(cluster_->start_leader().ok());
+  if (cluster_->children().ended(cluster_->leader())) {
+    ASSERT_TRUE(cluster_->start_leader().ok());
+  }
   const auto after = wait("all serves", [](const auto& s) {
     return all_connected(s) && all_serve(s) && !demo::routed(s).empty();
   });
