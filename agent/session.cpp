@@ -32,10 +32,7 @@ std::uint64_t random_number() {
 }  // namespace
 
 Session::Session(AgentParts parts, platform::ChannelPtr channel)
-    : parts_(std::move(parts)),
-      channel_(std::move(channel)),
-      timer_(parts_.executor),
-      acknowledged_(platform::now()) {}
+    : parts_(std::move(parts)), channel_(std::move(channel)), timer_(parts_.executor) {}
 
 Duration Session::silence_limit() const {
   return heartbeat_ * kMissedBeats;
@@ -91,11 +88,12 @@ asio::awaitable<bool> Session::run() {
 
 asio::awaitable<void> Session::beat() {
   while (channel_->open()) {
-    if (platform::now() - acknowledged_ > silence_limit()) {
+    if (unanswered_ == kMissedBeats) {
       platform::log("the leader at " + channel_->peer().address + " does not answer heartbeats any more");
       channel_->close();
       co_return;
     }
+    ++unanswered_;
     send(protocol::Heartbeat{node::read_node("/", {parts_.config.node, parts_.config.interfaces}),
                              parts_.stages.reports()});
     timer_.expires_after(heartbeat_);
@@ -150,6 +148,7 @@ bool Session::obey(std::uint64_t id, const policies::FenceAnswer& answer) {
 void Session::take(std::uint64_t id, const protocol::Welcome& message) {
   if (!obey(id, policies::check_term(parts_.fence.state(), message.term))) return;
   heartbeat_ = std::clamp(milliseconds{message.heartbeat_ms}, kShortestBeat, kLongestBeat);
+  timer_.cancel();  // the next heartbeat comes now, and from then on at the new pace
   const bool first = !welcome_;
   welcome_ = true;
   if (!first) return;
@@ -160,7 +159,7 @@ void Session::take(std::uint64_t id, const protocol::Welcome& message) {
 }
 
 void Session::take(std::uint64_t, const protocol::HeartbeatAck&) {
-  acknowledged_ = platform::now();
+  unanswered_ = 0;
 }
 
 void Session::take(std::uint64_t id, const protocol::Verify& message) {

@@ -70,7 +70,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::steady_timer timer_;
   std::uint64_t next_id_ = 1;
   std::chrono::milliseconds heartbeat_{1000};
-  Instant acknowledged_;
+  int unanswered_ = 0;  // heartbeats since the last acknowledgement
   bool welcome_ = false;
 };
 

@@ -67,20 +67,27 @@ std::string live_task(int pid) {
   return {};
 }
 
-}  // namespace
-
-Result<std::string> read_virtual_file(const std::string& path, std::size_t limit) {
+// As read_virtual_file, the error as a number; 0: good.
+int read_whole(const std::string& path, std::size_t limit, std::string& text) {
+  text.clear();
   const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
-  if (!fd) return system_error("open", path, errno);
-  std::string text;
+  if (!fd) return errno;
   std::array<char, 16384> buffer;
   while (text.size() < limit) {
     const ssize_t got = ::read(fd.get(), buffer.data(), std::min(buffer.size(), limit - text.size()));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("read", path, errno);
+    if (got < 0) return errno;
     if (got == 0) break;
     text.append(buffer.data(), static_cast<std::size_t>(got));
   }
+  return 0;
+}
+
+}  // namespace
+
+Result<std::string> read_virtual_file(const std::string& path, std::size_t limit) {
+  std::string text;
+  if (const int error = read_whole(path, limit, text); error != 0) return system_error("read", path, error);
   return text;
 }
 
@@ -145,24 +152,28 @@ std::string command_line(int pid, std::size_t limit) {
 }
 
 Variable read_variable(int pid, std::string_view name) {
-  auto text = read_virtual_file(proc_path(pid, "environ"), kLongestEnvironment);
-  // Kernels differ: what has no memory of its own any more reads as empty, or not at all.
-  if (!text.ok() || text->empty()) {
+  std::string text;
+  int error = read_whole(proc_path(pid, "environ"), kLongestEnvironment, text);
+  // What has no memory of its own (any more) reads as empty, or, in newer kernels, as no such process: a
+  // kernel thread, or a process whose first thread has ended.
+  if (error == ESRCH || (error == 0 && text.empty())) {
+    error = 0;
     if (const std::string task = live_task(pid); !task.empty())
-      text = read_virtual_file(task, kLongestEnvironment);
+      error = read_whole(task, kLongestEnvironment, text);
   }
-  if (!text.ok()) {
-    if (::access(proc_path(pid, "stat").c_str(), F_OK) != 0) return {Variable::Seen::Ended, {}};
-    return {Variable::Seen::Denied, {}};
+  if (error != 0) {
+    const bool ended = error == ESRCH || ::access(proc_path(pid, "stat").c_str(), F_OK) != 0;
+    return {ended ? Variable::Seen::Ended : Variable::Seen::Denied, {}};
   }
-  std::string_view rest = *text;
+  std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view entry = rest.substr(0, rest.find('\0'));
     if (entry.size() > name.size() && entry.substr(0, name.size()) == name && entry[name.size()] == '=')
       return {Variable::Seen::Present, std::string(entry.substr(name.size() + 1))};
     rest.remove_prefix(std::min(rest.size(), entry.size() + 1));
   }
-  return {Variable::Seen::Absent, {}};
+  const bool ended = text.empty() && ::access(proc_path(pid, "stat").c_str(), F_OK) != 0;
+  return {ended ? Variable::Seen::Ended : Variable::Seen::Absent, {}};
 }
 
 MemoryPressure read_memory_pressure(const std::string& root) {

@@ -106,6 +106,14 @@ TEST_F(TreeTest, FindsByDescentWhatHidesItsEnvironment) {
   EXPECT_TRUE(round->left.empty());
 }
 
+// Kernel threads have no environment; nothing of them is hidden.
+TEST_F(TreeTest, NothingIsHiddenFromRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not root";
+  const auto tree = find_tree(by_mark());
+  ASSERT_TRUE(tree.ok());
+  EXPECT_TRUE(tree->unreadable.empty()) << "process " << tree->unreadable.front();
+}
+
 TEST_F(TreeTest, NothingOlderThanTheStageIsOfIt) {
   const Child child = start(shell("sleep 60"));
   EXPECT_TRUE(eventually([&] { return members(by_mark()) >= 1; }));
