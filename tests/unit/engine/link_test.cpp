@@ -160,7 +160,6 @@ TEST_F(Links, ASecondPreviousRankIsRefused) {
   next_.reset();
   dial(expected_hello(), key_);
   EXPECT_TRUE(run_until([&] { return next_ != nullptr; }));
-  boost::system::error_code error;
   char byte = 0;
   bool closed = false;
   next_->async_read_some(asio::buffer(&byte, 1),

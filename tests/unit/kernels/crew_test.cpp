@@ -8,7 +8,7 @@ namespace troika::kernels {
 namespace {
 
 TEST(Crew, CoversEveryIndexOnceWithAnyNumberOfThreads) {
-  for (const std::size_t threads : {0, 1, 2, 5}) {
+  for (const std::size_t threads : {0U, 1U, 2U, 5U}) {
     Crew crew(threads);
     for (std::size_t n = 0; n < 40; ++n) {
       std::vector<int> seen(n);
