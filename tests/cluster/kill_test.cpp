@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <iostream>
+
+#include "cli/render.hpp"
 #include "tests/cluster/cluster.hpp"
 
 namespace troika::local {
@@ -30,6 +33,17 @@ class Kill : public ClusterTest {
     for (const Process& one : cluster_->running())
       if (one.id.pid == pid) return one.parent;
     return 0;
+  }
+
+  void expect_told_signal(const std::string& stage, int signal) const {
+    const Status seen = cluster_->wait_until(
+        "the true signal is told", [&] { return told(stage, "signal", signal); },
+        patience(std::chrono::seconds{60}));
+    EXPECT_TRUE(seen.ok()) << seen.error().message();
+    const auto answer = cluster_->incidents();
+    if (!seen.ok() && answer.ok())
+      for (const auto& one : answer.reply->incidents)
+        std::cout << cli::render_incident(one, {});
   }
 
   bool told(const std::string& stage, const std::string& key, std::int64_t value) const {
@@ -106,11 +120,7 @@ TEST_F(Kill, AnAgentItsStageIsAdoptedAndItsEndToldTruly) {
   const auto after = wait("adopted", [](const auto& s) { return all_connected(s) && all_serve(s); });
   EXPECT_EQ(running_stages(after), running_stages(before));
   kill(stage, SIGUSR2);
-  EXPECT_TRUE(cluster_
-                  ->wait_until(
-                      "the true signal is told", [&] { return told("a/1", "signal", SIGUSR2); },
-                      patience(std::chrono::seconds{60}))
-                  .ok());
+  expect_told_signal("a/1", SIGUSR2);
   expect_restarted(before);
 }
 
@@ -121,11 +131,7 @@ TEST_F(Kill, AStageWhileItsAgentIsAwayItsEndIsToldTruly) {
   kill(cluster_->agent("n2"));
   kill(stage, SIGUSR2);
   ASSERT_TRUE(cluster_->start_agent("n2").ok());
-  EXPECT_TRUE(cluster_
-                  ->wait_until(
-                      "the true signal is told", [&] { return told("a/1", "signal", SIGUSR2); },
-                      patience(std::chrono::seconds{60}))
-                  .ok());
+  expect_told_signal("a/1", SIGUSR2);
   expect_restarted(before);
 }
 
