@@ -45,13 +45,16 @@ int fail(int status, const Error& error) {
   return status;
 }
 
-// What is not written must not be acted on: at once, whatever is in hand. Agents repeat what was not acknowledged.
+// What is not written must not be acted on: at once, whatever is in hand. Agents repeat what was not
+// acknowledged.
 [[noreturn]] void end_broken(const Error& error) {
   platform::log("the store cannot be written, so this leader ends: " + error.message());
   ::_exit(kCannotRun);
 }
 
-std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+std::string own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
 
 Leader::Clock real_clock() {
   return {[] { return platform::now(); }, [] { return platform::wall_now(); }};
@@ -59,7 +62,8 @@ Leader::Clock real_clock() {
 
 std::vector<std::string> replica_names(const config::ClusterConfig& config) {
   std::vector<std::string> names;
-  for (const auto& replica : config.replicas) names.push_back(replica.name);
+  for (const auto& replica : config.replicas)
+    names.push_back(replica.name);
   return names;
 }
 
@@ -102,7 +106,8 @@ asio::awaitable<void> tick(Parts& parts) {
     parts.gateway.tick(now);
     parts.leader.tick();
     if (!parts.gateway.running()) parts.leader.no_gateway();
-    if (auto written = parts.failures.tick(now, platform::wall_now()); !written.ok()) end_broken(written.error());
+    if (auto written = parts.failures.tick(now, platform::wall_now()); !written.ok())
+      end_broken(written.error());
     parts.operators.tick();
     timer.expires_after(kTick);
     co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, error));
@@ -118,18 +123,21 @@ asio::awaitable<void> end_on_signal(Parts& parts) {
 }
 
 Status listen(Parts& parts, const config::ClusterConfig& config) {
-  TROIKA_TRY(tls, platform::TlsContext::load({config.leader.ca, config.leader.certificate, config.leader.key}));
+  TROIKA_TRY(tls,
+             platform::TlsContext::load({config.leader.ca, config.leader.certificate, config.leader.key}));
   auto* doors = &parts.doors;
-  TROIKA_TRY(remote, platform::listen_tls(parts.io.get_executor(), config.leader.listen.host, config.leader.listen.port,
-                                          tls, [doors](platform::ChannelPtr c) { return doors->serve_remote(std::move(c)); }));
+  TROIKA_TRY(remote, platform::listen_tls(
+                         parts.io.get_executor(), config.leader.listen.host, config.leader.listen.port, tls,
+                         [doors](platform::ChannelPtr c) { return doors->serve_remote(std::move(c)); }));
   parts.remote = std::move(remote);
   const auto folder = std::filesystem::path(config.leader.socket).parent_path().string();
   if (!folder.empty()) TROIKA_CHECK(platform::make_directories(folder));
   platform::ListenLimits limits;
   limits.connections = kLocalConnections;
-  TROIKA_TRY(local, platform::listen_unix(parts.io.get_executor(), config.leader.socket,
-                                          [doors](platform::ChannelPtr c) { return doors->serve_local(std::move(c)); },
-                                          limits));
+  TROIKA_TRY(local,
+             platform::listen_unix(
+                 parts.io.get_executor(), config.leader.socket,
+                 [doors](platform::ChannelPtr c) { return doors->serve_local(std::move(c)); }, limits));
   parts.local = std::move(local);
   return Done{};
 }
@@ -146,15 +154,18 @@ int run_leader(const config::ClusterConfig& config, const std::string& config_pa
   auto store = Store::open(dir + "/troika.sqlite");
   if (!store.ok()) return fail(kBadInput, store.error());
 
-  auto parts = std::make_unique<Parts>(config, std::filesystem::absolute(config_path).string(), std::move(store).value());
+  auto parts = std::make_unique<Parts>(config, std::filesystem::absolute(config_path).string(),
+                                       std::move(store).value());
   if (auto listening = listen(*parts, config); !listening.ok()) return fail(kCannotRun, listening.error());
   if (auto recalled = parts->failures.recall(replica_names(config), platform::now()); !recalled.ok())
     return fail(kCannotRun, recalled.error());
   if (auto started = parts->leader.start(); !started.ok()) return fail(kCannotRun, started.error());
-  platform::log("leader of cluster " + config.cluster + " on " + text(config.leader.listen) + ", control socket " +
-                config.leader.socket + ", pid " + std::to_string(::getpid()));
-  asio::co_spawn(parts->io, [&p = *parts] { return tick(p); }, asio::detached);
-  asio::co_spawn(parts->io, [&p = *parts] { return end_on_signal(p); }, asio::detached);
+  platform::log("leader of cluster " + config.cluster + " on " + text(config.leader.listen) +
+                ", control socket " + config.leader.socket + ", pid " + std::to_string(::getpid()));
+  asio::co_spawn(
+      parts->io, [&p = *parts] { return tick(p); }, asio::detached);
+  asio::co_spawn(
+      parts->io, [&p = *parts] { return end_on_signal(p); }, asio::detached);
   parts->io.run();
   ::unlink(config.leader.socket.c_str());
   platform::log("ended");

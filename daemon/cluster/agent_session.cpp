@@ -20,10 +20,11 @@ class ChannelLine final : public AgentLine {
   platform::ChannelPtr channel_;
 };
 
-boost::asio::awaitable<void> refuse(platform::ChannelPtr channel, std::uint64_t re, std::string code, std::string message) {
+boost::asio::awaitable<void> refuse(platform::ChannelPtr channel, std::uint64_t re, std::string code,
+                                    std::string message) {
   const protocol::Refusal refusal{re, std::move(code), std::move(message)};
-  platform::log("refused " + channel->peer().address + " (" + uri(channel->peer().identity) + "): " + refusal.code + ": " +
-                refusal.message);
+  platform::log("refused " + channel->peer().address + " (" + uri(channel->peer().identity) +
+                "): " + refusal.code + ": " + refusal.message);
   channel->send({platform::Frame::Kind::Message, protocol::encode(refusal, 1)});
   co_await channel->flush_and_close(std::chrono::seconds{2});
 }
@@ -45,7 +46,8 @@ std::optional<protocol::Refusal> check_hello(const protocol::Hello& hello, const
   return std::nullopt;
 }
 
-boost::asio::awaitable<void> serve_agent(Leader& leader, platform::ChannelPtr channel, protocol::Envelope first) {
+boost::asio::awaitable<void> serve_agent(Leader& leader, platform::ChannelPtr channel,
+                                         protocol::Envelope first) {
   if (first.type != protocol::Hello::kType)
     co_return co_await refuse(channel, first.id, "HELLO_FIRST", "an agent begins with hello");
   auto hello = protocol::decode<protocol::Hello>(first);
@@ -64,7 +66,8 @@ boost::asio::awaitable<void> serve_agent(Leader& leader, platform::ChannelPtr ch
       break;
     }
     if (!protocol::is_supported(*envelope)) {
-      co_await refuse(channel, envelope->id, "VERSION_UNSUPPORTED", "another version than the one it began with");
+      co_await refuse(channel, envelope->id, "VERSION_UNSUPPORTED",
+                      "another version than the one it began with");
       break;
     }
     if (!leader.received(node, session, *envelope)) break;

@@ -6,7 +6,8 @@
 
 namespace troika::daemon {
 
-Leader::Leader(const config::ClusterConfig& config, Store& store, Incidents& incidents, Clock clock, Hooks hooks)
+Leader::Leader(const config::ClusterConfig& config, Store& store, Incidents& incidents, Clock clock,
+               Hooks hooks)
     : config_(config),
       store_(store),
       incidents_(incidents),
@@ -24,7 +25,9 @@ Status Leader::start() {
   return Done{};
 }
 
-void Leader::tick() { step(policies::Tick{}); }
+void Leader::tick() {
+  step(policies::Tick{});
+}
 
 bool Leader::broken(const Status& status) {
   if (status.ok()) return false;

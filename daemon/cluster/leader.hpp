@@ -1,5 +1,5 @@
-// The leader's one seat of decision: what is heard goes into policies::Cluster as events, what comes out is carried out
-// in order. Reads no clock and opens no socket itself; everything happens on one thread.
+// The leader's one seat of decision: what is heard goes into policies::Cluster as events, what comes out is
+// carried out in order. Reads no clock and opens no socket itself; everything happens on one thread.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class Leader {
 
   // ---- agents
 
-  // A new connection of a node that the configuration names. Returns its session: what comes with an older one of the
-  // same node is dropped.
+  // A new connection of a node that the configuration names. Returns its session: what comes with an older
+  // one of the same node is dropped.
   std::uint64_t connected(std::shared_ptr<AgentLine> line, protocol::Hello hello);
   void disconnected(const std::string& node, std::uint64_t session);
   // False: the connection is of no use any more and is to be closed.
@@ -62,7 +62,8 @@ class Leader {
   // ---- the gateway
 
   void term_heard(Term term) { step(policies::TermHeard{term}); }
-  // Requests of these epochs are in flight at the gateway, which has applied the route in force; others are not.
+  // Requests of these epochs are in flight at the gateway, which has applied the route in force; others are
+  // not.
   void gateway_loads(const std::vector<protocol::TargetLoad>& loads);
   // No gateway runs, so nothing is in flight.
   void no_gateway() { gateway_loads({}); }
@@ -130,8 +131,8 @@ class Leader {
   Nodes nodes_;
   std::deque<policies::Event> events_;  // waiting for the one in hand
   std::map<std::string, std::uint64_t> sessions_;
-  std::map<std::uint64_t, Sent> sent_;  // by message id
-  std::map<std::uint64_t, StageId> probes_;  // by request
+  std::map<std::uint64_t, Sent> sent_;                              // by message id
+  std::map<std::uint64_t, StageId> probes_;                         // by request
   std::map<std::pair<std::string, Epoch>, std::string> link_keys_;  // never written down
   std::optional<policies::SetRoute> set_route_;
   std::optional<protocol::Route> route_;

@@ -18,13 +18,15 @@ std::uint64_t Leader::connected(std::shared_ptr<AgentLine> line, protocol::Hello
   const auto event = agent_connected(hello);
   const std::string address_before = nodes_.relay_address(name);
   platform::log(name + " connected: version " + hello.version + ", highest term " +
-                std::to_string(hello.highest_term.count) + ", " + std::to_string(hello.stages.size()) + " stages");
+                std::to_string(hello.highest_term.count) + ", " + std::to_string(hello.stages.size()) +
+                " stages");
   nodes_.connected(*node, std::move(line), std::move(hello), clock_.now());
   step(event);
   // A node that came back elsewhere: the gateway must know before its next request.
   const bool routed = route_ && std::any_of(route_->targets.begin(), route_->targets.end(),
                                             [&](const protocol::RouteTarget& t) { return t.node == name; });
-  if (routed && !broken_ && nodes_.relay_address(name) != address_before && !address_before.empty()) give_route();
+  if (routed && !broken_ && nodes_.relay_address(name) != address_before && !address_before.empty())
+    give_route();
   return session;
 }
 
@@ -110,8 +112,9 @@ Status Leader::take(const std::string& name, Node& node, const protocol::VerifyD
     node.verifying.erase(running);
     TROIKA_CHECK(store_.save_verification({name, replica, clock_.wall(), done}));
     node.proofs[replica] = done;
-    platform::log(name + " verified for " + replica + ": " + std::string(troika::name(verdict_of(done.findings))) +
-                  ", " + std::to_string(done.files) + " files, " + std::to_string(done.shards) + " shards");
+    platform::log(name + " verified for " + replica + ": " +
+                  std::string(troika::name(verdict_of(done.findings))) + ", " + std::to_string(done.files) +
+                  " files, " + std::to_string(done.shards) + " shards");
   }
   step(policies::VerifyFinished{name, done.request, done.findings});
   return Done{};
@@ -126,8 +129,9 @@ Status Leader::take(const std::string& name, Node&, const protocol::ProbeDone& d
   if (replica == nullptr) return Done{};
   const auto findings =
       policies::judge_probe(stage, name, settings(engine_plan(config_, *replica)), probe_facts(done));
-  platform::log("probe of " + text(stage) + ": " + std::to_string(done.completion_tokens.count) + " tokens in " +
-                std::to_string(done.seconds) + " s" + (findings.empty() ? ", proven" : ", " + findings.front().message));
+  platform::log("probe of " + text(stage) + ": " + std::to_string(done.completion_tokens.count) +
+                " tokens in " + std::to_string(done.seconds) + " s" +
+                (findings.empty() ? ", proven" : ", " + findings.front().message));
   step(policies::ProbeFinished{done.request, findings, done.kv_capacity});
   return Done{};
 }
@@ -149,11 +153,12 @@ void Leader::refused(const std::string& name, const Sent& sent, const protocol::
   switch (sent.about) {
     case Sent::About::Verify: {
       if (auto* node = nodes_.find(name)) node->verifying.erase(sent.request);
-      step(policies::VerifyFinished{name, sent.request, {refusal_finding(Code::CANNOT_TELL, name, stage, refusal)}});
+      step(policies::VerifyFinished{
+          name, sent.request, {refusal_finding(Code::CANNOT_TELL, name, stage, refusal)}});
       return;
     }
     case Sent::About::Start: {
-      const auto code = refusal.code == "STALE_EPOCH" ? Code::STALE_EPOCH
+      const auto code = refusal.code == "STALE_EPOCH"  ? Code::STALE_EPOCH
                         : refusal.code == "STALE_TERM" ? Code::STALE_TERM
                         : refusal.code == "BUSY"       ? Code::NOT_RELEASED
                                                        : Code::START_FAILED;
@@ -162,7 +167,8 @@ void Leader::refused(const std::string& name, const Sent& sent, const protocol::
     }
     case Sent::About::Probe:
       probes_.erase(sent.request);
-      step(policies::ProbeFinished{sent.request, {refusal_finding(Code::NOT_READY, name, stage, refusal)}, Tokens{}});
+      step(policies::ProbeFinished{
+          sent.request, {refusal_finding(Code::NOT_READY, name, stage, refusal)}, Tokens{}});
       return;
     case Sent::About::Stop:
       return;  // sent again as long as the stage is not gone

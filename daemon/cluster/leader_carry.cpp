@@ -40,7 +40,8 @@ std::uint64_t Leader::send(Node& node, const T& message) {
 template <protocol::Message T>
 void Leader::send(Node& node, const T& message, Sent about) {
   sent_[send(node, message)] = std::move(about);
-  while (sent_.size() > kRememberedMessages) sent_.erase(sent_.begin());
+  while (sent_.size() > kRememberedMessages)
+    sent_.erase(sent_.begin());
 }
 
 Status Leader::carry(const policies::PersistTerm& action) {
@@ -68,8 +69,9 @@ Status Leader::carry(const policies::SendVerify& action) {
   // Read each time: whoever corrects it need not restart the leader.
   auto manifest = model::read_manifest(config_.model.manifest);
   if (!manifest.ok()) {
-    const auto why = finding(Code::MANIFEST_INVALID, {}, config_.model.manifest, manifest.error().message(),
-                             "Correct [model] manifest in cluster.toml, or make one with troika manifest create.");
+    const auto why =
+        finding(Code::MANIFEST_INVALID, {}, config_.model.manifest, manifest.error().message(),
+                "Correct [model] manifest in cluster.toml, or make one with troika manifest create.");
     step(policies::VerifyFinished{action.node, action.request, {why}});
     return Done{};
   }
@@ -89,7 +91,8 @@ Status Leader::carry(const policies::SendVerify& action) {
 }
 
 void Leader::drop_old_keys(const std::string& replica, Epoch epoch) {
-  std::erase_if(link_keys_, [&](const auto& key) { return key.first.first == replica && key.first.second < epoch; });
+  std::erase_if(link_keys_,
+                [&](const auto& key) { return key.first.first == replica && key.first.second < epoch; });
 }
 
 const std::string& Leader::link_key(const std::string& replica, Epoch epoch) {
@@ -106,8 +109,9 @@ Status Leader::carry(const policies::SendStart& action) {
   const auto next_rank = (action.stage.rank.count + 1) % replica->nodes.size();
   const auto* next = nodes_.find(replica->nodes[next_rank]);
   if (next == nullptr || !next->hello) {
-    const auto why = finding(Code::NODE_LOST, replica->nodes[next_rank], replica->nodes[next_rank],
-                             "the address of the next stage's link is not known", "Look at the node's troika-agent.");
+    const auto why =
+        finding(Code::NODE_LOST, replica->nodes[next_rank], replica->nodes[next_rank],
+                "the address of the next stage's link is not known", "Look at the node's troika-agent.");
     step(policies::StartRefused{action.node, action.stage, action.epoch, why});
     return Done{};
   }
@@ -121,7 +125,8 @@ Status Leader::carry(const policies::SendStart& action) {
   start.link_key = link_key(action.stage.replica, action.epoch);
   start.request = next_message_;
   send(*node, start, {Sent::About::Start, action.stage, action.epoch, 0});
-  platform::log("start " + text(action.stage) + " epoch " + std::to_string(action.epoch.count) + " on " + action.node);
+  platform::log("start " + text(action.stage) + " epoch " + std::to_string(action.epoch.count) + " on " +
+                action.node);
   return Done{};
 }
 

@@ -9,12 +9,17 @@ namespace troika::daemon {
 
 policies::ClusterPlan cluster_plan(const config::ClusterConfig& config) {
   policies::ClusterPlan plan;
-  for (const auto& replica : config.replicas) plan.replicas.push_back({replica.name, replica.nodes, replica.layers});
+  for (const auto& replica : config.replicas)
+    plan.replicas.push_back({replica.name, replica.nodes, replica.layers});
   plan.restart.attempts = config.restart.attempts;
   plan.restart.window = config.restart.window;
   switch (config.failover) {
-    case config::FailoverMode::ActiveStandby: plan.failover = policies::FailoverMode::ActiveStandby; break;
-    case config::FailoverMode::ActiveActive: plan.failover = policies::FailoverMode::ActiveActive; break;
+    case config::FailoverMode::ActiveStandby:
+      plan.failover = policies::FailoverMode::ActiveStandby;
+      break;
+    case config::FailoverMode::ActiveActive:
+      plan.failover = policies::FailoverMode::ActiveActive;
+      break;
   }
   return plan;
 }
@@ -42,14 +47,20 @@ policies::ProbeFacts probe_facts(const protocol::ProbeDone& done) {
 
 policies::StageFact stage_fact(protocol::StageState state) {
   switch (state) {
-    case protocol::StageState::Starting: return policies::StageFact::Starting;
-    case protocol::StageState::Loading: return policies::StageFact::Loading;
-    case protocol::StageState::Ready: return policies::StageFact::Ready;
-    case protocol::StageState::Exited: return policies::StageFact::Exited;
-    case protocol::StageState::Released: return policies::StageFact::Absent;
+    case protocol::StageState::Starting:
+      return policies::StageFact::Starting;
+    case protocol::StageState::Loading:
+      return policies::StageFact::Loading;
+    case protocol::StageState::Ready:
+      return policies::StageFact::Ready;
+    case protocol::StageState::Exited:
+      return policies::StageFact::Exited;
+    case protocol::StageState::Released:
+      return policies::StageFact::Absent;
     case protocol::StageState::NotReleased:
     // Not looked is not good.
-    case protocol::StageState::CannotTell: return policies::StageFact::NotReleased;
+    case protocol::StageState::CannotTell:
+      return policies::StageFact::NotReleased;
   }
   broken_invariant("stage state", __FILE__, __LINE__);
 }
@@ -71,17 +82,23 @@ policies::AgentConnected agent_connected(const protocol::Hello& hello) {
   out.highest_term = hello.highest_term;
   out.highest_epochs = hello.highest_epochs;
   out.boot_id = hello.boot_id;
-  for (const auto& stage : hello.stages) out.stages.push_back(reported_stage(stage));
+  for (const auto& stage : hello.stages)
+    out.stages.push_back(reported_stage(stage));
   return out;
 }
 
 policies::Wish wish(protocol::Verb verb) {
   switch (verb) {
-    case protocol::Verb::Start: return policies::Wish::Start;
-    case protocol::Verb::Stop: return policies::Wish::Stop;
-    case protocol::Verb::Restart: return policies::Wish::Restart;
-    case protocol::Verb::Drain: return policies::Wish::Drain;
-    case protocol::Verb::Failover: return policies::Wish::Failover;
+    case protocol::Verb::Start:
+      return policies::Wish::Start;
+    case protocol::Verb::Stop:
+      return policies::Wish::Stop;
+    case protocol::Verb::Restart:
+      return policies::Wish::Restart;
+    case protocol::Verb::Drain:
+      return policies::Wish::Drain;
+    case protocol::Verb::Failover:
+      return policies::Wish::Failover;
   }
   broken_invariant("verb", __FILE__, __LINE__);
 }
@@ -135,7 +152,8 @@ std::string progress_text(const policies::ReplicaView& view, const std::vector<N
                           const std::vector<protocol::StageReport>& stages) {
   std::string text = fmt::format("{}: {}", view.name, name(view.phase));
   if (view.phase == policies::Phase::Verifying) {
-    for (const auto& p : verifying) text += fmt::format(", {}/{} files on {}", p.files_done, p.files_total, p.node);
+    for (const auto& p : verifying)
+      text += fmt::format(", {}/{} files on {}", p.files_done, p.files_total, p.node);
     return text;
   }
   if (view.phase == policies::Phase::Loading || view.phase == policies::Phase::Starting) {

@@ -31,8 +31,8 @@ const config::ReplicaConfig* replica_named(const config::ClusterConfig& config, 
 Finding refusal_finding(Code code, const std::string& node, const std::string& subject,
                         const protocol::Refusal& refusal);
 
-// relay_address: of a node, empty where it is not known (such an entry is left out). Entries that drain are named by
-// `draining` alone: no new request may go there.
+// relay_address: of a node, empty where it is not known (such an entry is left out). Entries that drain are
+// named by `draining` alone: no new request may go there.
 protocol::Route route_message(Term term, std::uint64_t generation, const policies::SetRoute& set,
                               const config::ClusterConfig& config,
                               const std::function<std::string(const std::string& node)>& relay_address);

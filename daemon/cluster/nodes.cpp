@@ -5,7 +5,8 @@
 namespace troika::daemon {
 
 Nodes::Nodes(const config::ClusterConfig& config) {
-  for (const auto& node : config.nodes) nodes_[node.name];
+  for (const auto& node : config.nodes)
+    nodes_[node.name];
 }
 
 Node* Nodes::find(const std::string& name) {
@@ -18,7 +19,8 @@ void Nodes::connected(Node& node, std::shared_ptr<AgentLine> line, protocol::Hel
   node.heard = now;
   node.verifying.clear();
   node.stages.clear();
-  for (const auto& report : hello.stages) heard(node, report);
+  for (const auto& report : hello.stages)
+    heard(node, report);
   node.hello = std::move(hello);
 }
 

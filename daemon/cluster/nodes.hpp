@@ -1,4 +1,5 @@
-// What the leader heard of each node last, for people (status) and for addresses. Decisions are policies/lifecycle's.
+// What the leader heard of each node last, for people (status) and for addresses. Decisions are
+// policies/lifecycle's.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct RunningVerify {
 };
 
 struct Node {
-  std::shared_ptr<AgentLine> line;  // null: not connected
+  std::shared_ptr<AgentLine> line;       // null: not connected
   std::optional<protocol::Hello> hello;  // the last one, also after its connection ended
   std::optional<Instant> heard;
   protocol::NodeFacts facts;

@@ -35,9 +35,9 @@ boost::asio::awaitable<std::optional<protocol::Envelope>> Doors::first_message(p
   }
   if (!protocol::is_supported(*envelope)) {
     co_await refuse(channel, envelope->id, "VERSION_UNSUPPORTED",
-                              "this leader speaks version " + std::to_string(protocol::kMajorVersion) + "." +
-                                  std::to_string(protocol::kMinorVersion) + ", not " + std::to_string(envelope->major) +
-                                  "." + std::to_string(envelope->minor));
+                    "this leader speaks version " + std::to_string(protocol::kMajorVersion) + "." +
+                        std::to_string(protocol::kMinorVersion) + ", not " + std::to_string(envelope->major) +
+                        "." + std::to_string(envelope->minor));
     co_return std::nullopt;
   }
   co_return std::move(envelope).value();
@@ -46,17 +46,21 @@ boost::asio::awaitable<std::optional<protocol::Envelope>> Doors::first_message(p
 boost::asio::awaitable<void> Doors::serve_remote(platform::ChannelPtr channel) {
   const auto identity = channel->peer().identity;
   if (identity.cluster != leader_.config().cluster)
-    co_return co_await refuse(channel, 0, "WRONG_CLUSTER", "the certificate is of cluster " + identity.cluster);
+    co_return co_await refuse(channel, 0, "WRONG_CLUSTER",
+                              "the certificate is of cluster " + identity.cluster);
   auto first = co_await first_message(channel);
   if (!first) co_return;
   switch (identity.role) {
-    case platform::Role::Agent: co_return co_await serve_agent(leader_, std::move(channel), std::move(*first));
-    case platform::Role::Operator: co_return co_await operators_.serve(std::move(channel), std::move(*first));
+    case platform::Role::Agent:
+      co_return co_await serve_agent(leader_, std::move(channel), std::move(*first));
+    case platform::Role::Operator:
+      co_return co_await operators_.serve(std::move(channel), std::move(*first));
     case platform::Role::Leader:
-    case platform::Role::Local: break;
+    case platform::Role::Local:
+      break;
   }
   co_await refuse(channel, first->id, "CERT_ROLE",
-                            "a certificate of role agent or operator is expected, not " + uri(identity));
+                  "a certificate of role agent or operator is expected, not " + uri(identity));
 }
 
 boost::asio::awaitable<void> Doors::serve_local(platform::ChannelPtr channel) {

@@ -60,13 +60,15 @@ void GatewayProcess::start(Instant now) {
   posix_spawn_file_actions_t actions;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawn_file_actions_init(&actions);
-  // A session of its own: signals to the leader's terminal or group are not for it. Nothing blocked or ignored.
+  // A session of its own: signals to the leader's terminal or group are not for it. Nothing blocked or
+  // ignored.
   sigset_t none, all;
   ::sigemptyset(&none);
   ::sigfillset(&all);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   // Else it would hold the leader's listeners open beyond the leader's end.
   ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);

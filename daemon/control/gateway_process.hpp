@@ -1,5 +1,5 @@
-// Keeps one `troikad gateway` running: finds one that runs, else starts it, in a session of its own so that it outlives
-// the leader.
+// Keeps one `troikad gateway` running: finds one that runs, else starts it, in a session of its own so that
+// it outlives the leader.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,8 @@ namespace troika::daemon {
 
 class GatewayProcess {
  public:
-  // Between two starts, doubling from the first to the last while it keeps ending; one that ran for kGood resets it.
+  // Between two starts, doubling from the first to the last while it keeps ending; one that ran for kGood
+  // resets it.
   static constexpr Duration kFirstPause = std::chrono::milliseconds{500};
   static constexpr Duration kLastPause = std::chrono::seconds{30};
   static constexpr Duration kGood = std::chrono::minutes{1};

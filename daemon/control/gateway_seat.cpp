@@ -18,13 +18,16 @@ void GatewaySeat::send(const T& message) {
   if (channel_) channel_->send({platform::Frame::Kind::Message, protocol::encode(message, next_id_++)});
 }
 
-void GatewaySeat::give(const protocol::Route& route) { send(route); }
+void GatewaySeat::give(const protocol::Route& route) {
+  send(route);
+}
 
 boost::asio::awaitable<void> GatewaySeat::serve(platform::ChannelPtr channel, protocol::Envelope first) {
   auto hello = protocol::decode<protocol::GatewayHello>(first);
   if (!hello.ok()) {
-    channel->send({platform::Frame::Kind::Message,
-                   protocol::encode(protocol::Refusal{first.id, "MALFORMED", hello.error().message()}, next_id_++)});
+    channel->send(
+        {platform::Frame::Kind::Message,
+         protocol::encode(protocol::Refusal{first.id, "MALFORMED", hello.error().message()}, next_id_++)});
     co_await channel->flush_and_close(std::chrono::seconds{2});
     co_return;
   }
@@ -64,10 +67,13 @@ void GatewaySeat::take(const protocol::Envelope& envelope) {
   offer(static_cast<protocol::RequestFailed*>(nullptr));
   offer(static_cast<protocol::Refusal*>(nullptr));
   if (!known)
-    send(protocol::Refusal{envelope.id, "UNKNOWN_TYPE", "the leader does not know \"" + envelope.type + "\" here"});
+    send(protocol::Refusal{envelope.id, "UNKNOWN_TYPE",
+                           "the leader does not know \"" + envelope.type + "\" here"});
 }
 
-void GatewaySeat::take(const protocol::RouteApplied& applied) { applied_ = applied; }
+void GatewaySeat::take(const protocol::RouteApplied& applied) {
+  applied_ = applied;
+}
 
 void GatewaySeat::take(const protocol::GatewayStats& stats) {
   stats_ = stats;

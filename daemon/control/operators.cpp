@@ -53,16 +53,21 @@ void Operators::take(const platform::ChannelPtr& channel, std::uint64_t id, cons
   send(channel, protocol::Refusal{id, "STORE", reply.error().message()});
 }
 
-void Operators::take(const platform::ChannelPtr& channel, std::uint64_t id, const protocol::IncidentsRequest& request) {
+void Operators::take(const platform::ChannelPtr& channel, std::uint64_t id,
+                     const protocol::IncidentsRequest& request) {
   auto listed = incidents_.list(request);
   if (listed.ok()) return send(channel, protocol::IncidentsReply{id, std::move(listed).value()});
-  send(channel, protocol::Refusal{id, request.since.empty() ? "STORE" : "MALFORMED", listed.error().message()});
+  send(channel,
+       protocol::Refusal{id, request.since.empty() ? "STORE" : "MALFORMED", listed.error().message()});
 }
 
-void Operators::take(const platform::ChannelPtr& channel, std::uint64_t id, const protocol::Command& command) {
-  if (command.no_wait && (command.replica.empty() || replica_named(leader_.config(), command.replica) != nullptr)) {
+void Operators::take(const platform::ChannelPtr& channel, std::uint64_t id,
+                     const protocol::Command& command) {
+  if (command.no_wait &&
+      (command.replica.empty() || replica_named(leader_.config(), command.replica) != nullptr)) {
     leader_.wish(0, command.verb, command.replica);
-    return send(channel, protocol::CommandDone{id, Verdict::Ok, "accepted; troika status shows how it goes", {}});
+    return send(channel,
+                protocol::CommandDone{id, Verdict::Ok, "accepted; troika status shows how it goes", {}});
   }
   const auto number = next_command_++;
   waiting_[number] = {channel, id, command.replica, {}, leader_.now()};

@@ -15,7 +15,9 @@ namespace {
 // Open incidents shown; all of them are listed by `troika incidents`.
 constexpr std::uint32_t kIncidentsShown = 20;
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 protocol::StageStatus stage_status(const Leader& leader, const policies::ReplicaView& view,
                                    const config::ReplicaConfig& replica, std::uint32_t rank) {
@@ -73,17 +75,17 @@ protocol::NodeStatus node_status(const Leader& leader, const std::string& node_n
   status.facts = node.facts;
   for (const auto& [request, running] : node.verifying) {
     const auto& p = running.progress;
-    status.verifying.push_back(fmt::format("{}: {}/{} files, {:.1f} of {:.1f} MB", running.stage.replica, p.files_done,
-                                           p.files_total, static_cast<double>(p.done.count) / kMega,
-                                           static_cast<double>(p.total.count) / kMega));
+    status.verifying.push_back(fmt::format(
+        "{}: {}/{} files, {:.1f} of {:.1f} MB", running.stage.replica, p.files_done, p.files_total,
+        static_cast<double>(p.done.count) / kMega, static_cast<double>(p.total.count) / kMega));
   }
   return status;
 }
 
 }  // namespace
 
-Result<protocol::StatusReply> status_reply(const Leader& leader, const GatewaySeat& gateway, Incidents& incidents,
-                                           std::uint64_t re) {
+Result<protocol::StatusReply> status_reply(const Leader& leader, const GatewaySeat& gateway,
+                                           Incidents& incidents, std::uint64_t re) {
   protocol::StatusReply reply;
   reply.re = re;
   reply.cluster = leader.config().cluster;

@@ -8,7 +8,7 @@
 
 namespace troika::daemon {
 
-Result<protocol::StatusReply> status_reply(const Leader& leader, const GatewaySeat& gateway, Incidents& incidents,
-                                           std::uint64_t re);
+Result<protocol::StatusReply> status_reply(const Leader& leader, const GatewaySeat& gateway,
+                                           Incidents& incidents, std::uint64_t re);
 
 }  // namespace troika::daemon

@@ -11,20 +11,24 @@ using Json = nlohmann::json;
 std::string_view type(Trouble trouble) {
   switch (trouble) {
     case Trouble::RateLimitExceeded:
-    case Trouble::InFlightLimit: return "rate_limit_error";
+    case Trouble::InFlightLimit:
+      return "rate_limit_error";
     case Trouble::ContextLengthExceeded:
     case Trouble::InvalidRequest:
     case Trouble::UnsupportedByProfile:
     case Trouble::NotFound:
-    case Trouble::MethodNotAllowed: return "invalid_request_error";
+    case Trouble::MethodNotAllowed:
+      return "invalid_request_error";
     case Trouble::NoReplica:
     case Trouble::Draining:
     case Trouble::Overloaded:
-    case Trouble::InternalError: return "server_error";
+    case Trouble::InternalError:
+      return "server_error";
     case Trouble::UpstreamFailed:
     case Trouble::UpstreamTimeout:
     case Trouble::UpstreamTruncated:
-    case Trouble::UpstreamStalled: return "upstream_error";
+    case Trouble::UpstreamStalled:
+      return "upstream_error";
   }
   return "server_error";
 }
@@ -33,21 +37,36 @@ std::string_view type(Trouble trouble) {
 
 std::string_view code(Trouble trouble) {
   switch (trouble) {
-    case Trouble::RateLimitExceeded: return "rate_limit_exceeded";
-    case Trouble::InFlightLimit: return "in_flight_limit";
-    case Trouble::ContextLengthExceeded: return "context_length_exceeded";
-    case Trouble::InvalidRequest: return "invalid_request";
-    case Trouble::UnsupportedByProfile: return "unsupported_by_profile";
-    case Trouble::NoReplica: return "no_replica";
-    case Trouble::Draining: return "draining";
-    case Trouble::Overloaded: return "overloaded";
-    case Trouble::InternalError: return "internal_error";
-    case Trouble::UpstreamFailed: return "upstream_failed";
-    case Trouble::UpstreamTimeout: return "upstream_timeout";
-    case Trouble::UpstreamTruncated: return "upstream_truncated";
-    case Trouble::UpstreamStalled: return "upstream_stalled";
-    case Trouble::NotFound: return "not_found";
-    case Trouble::MethodNotAllowed: return "method_not_allowed";
+    case Trouble::RateLimitExceeded:
+      return "rate_limit_exceeded";
+    case Trouble::InFlightLimit:
+      return "in_flight_limit";
+    case Trouble::ContextLengthExceeded:
+      return "context_length_exceeded";
+    case Trouble::InvalidRequest:
+      return "invalid_request";
+    case Trouble::UnsupportedByProfile:
+      return "unsupported_by_profile";
+    case Trouble::NoReplica:
+      return "no_replica";
+    case Trouble::Draining:
+      return "draining";
+    case Trouble::Overloaded:
+      return "overloaded";
+    case Trouble::InternalError:
+      return "internal_error";
+    case Trouble::UpstreamFailed:
+      return "upstream_failed";
+    case Trouble::UpstreamTimeout:
+      return "upstream_timeout";
+    case Trouble::UpstreamTruncated:
+      return "upstream_truncated";
+    case Trouble::UpstreamStalled:
+      return "upstream_stalled";
+    case Trouble::NotFound:
+      return "not_found";
+    case Trouble::MethodNotAllowed:
+      return "method_not_allowed";
   }
   return "internal_error";
 }
@@ -55,20 +74,28 @@ std::string_view code(Trouble trouble) {
 unsigned http_status(Trouble trouble) {
   switch (trouble) {
     case Trouble::RateLimitExceeded:
-    case Trouble::InFlightLimit: return 429;
+    case Trouble::InFlightLimit:
+      return 429;
     case Trouble::ContextLengthExceeded:
     case Trouble::InvalidRequest:
-    case Trouble::UnsupportedByProfile: return 400;
-    case Trouble::NotFound: return 404;
-    case Trouble::MethodNotAllowed: return 405;
-    case Trouble::InternalError: return 500;
+    case Trouble::UnsupportedByProfile:
+      return 400;
+    case Trouble::NotFound:
+      return 404;
+    case Trouble::MethodNotAllowed:
+      return 405;
+    case Trouble::InternalError:
+      return 500;
     case Trouble::UpstreamFailed:
-    case Trouble::UpstreamTruncated: return 502;
+    case Trouble::UpstreamTruncated:
+      return 502;
     case Trouble::NoReplica:
     case Trouble::Draining:
-    case Trouble::Overloaded: return 503;
+    case Trouble::Overloaded:
+      return 503;
     case Trouble::UpstreamTimeout:
-    case Trouble::UpstreamStalled: return 504;
+    case Trouble::UpstreamStalled:
+      return 504;
   }
   return 500;
 }

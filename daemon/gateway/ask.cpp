@@ -25,7 +25,9 @@ const Json* present(const Json& request, const char* field) {
 
 // Grammars make pipelines hang (mode 55): refused until a version of the engine proves otherwise.
 Objection grammar(std::string field) {
-  std::string message = "\"" + field + "\" constrains the output by a grammar, which is unsafe with an engine split into pipeline stages; leave it out";
+  std::string message = "\"" + field +
+                        "\" constrains the output by a grammar, which is unsafe with an engine split into "
+                        "pipeline stages; leave it out";
   return {Trouble::UnsupportedByProfile, std::move(message), std::move(field)};
 }
 
@@ -63,7 +65,8 @@ std::optional<Objection> check_tool_choice(const Json& request) {
 }
 
 std::optional<Objection> check_grammar(const Json& request) {
-  static constexpr std::array kFields{"regex", "ebnf", "json_schema", "grammar", "structural_tag", "structured_outputs"};
+  static constexpr std::array kFields{"regex",   "ebnf",           "json_schema",
+                                      "grammar", "structural_tag", "structured_outputs"};
   for (const auto* field : kFields)
     if (present(request, field) != nullptr) return grammar(field);
   for (const auto& [key, value] : request.items())
@@ -79,10 +82,12 @@ std::optional<Objection> check_single(const Json& request) {
   for (const auto* field : kFields) {
     const auto* count = present(request, field);
     if (count == nullptr) continue;
-    if (!count->is_number_integer()) return invalid(field, "\"" + std::string(field) + "\" must be a whole number");
+    if (!count->is_number_integer())
+      return invalid(field, "\"" + std::string(field) + "\" must be a whole number");
     if (*count != Json(1))
       return Objection{Trouble::UnsupportedByProfile,
-                       "\"" + std::string(field) + "\" must be 1: a request is admitted as one generation", field};
+                       "\"" + std::string(field) + "\" must be 1: a request is admitted as one generation",
+                       field};
   }
   return std::nullopt;
 }
@@ -101,7 +106,8 @@ std::optional<Objection> read_max_output(const Json& request, std::optional<Toke
   for (const auto* name : kFields) {
     const auto* field = present(request, name);
     if (field == nullptr) continue;
-    if (!field->is_number_integer() || (!field->is_number_unsigned() && field->get<std::int64_t>() < 0) || *field == Json(0))
+    if (!field->is_number_integer() || (!field->is_number_unsigned() && field->get<std::int64_t>() < 0) ||
+        *field == Json(0))
       return invalid(name, "\"" + std::string(name) + "\" must be a whole number from 1");
     if (field->get<std::uint64_t>() > kMostTokens)
       return invalid(name, "\"" + std::string(name) + "\" is out of all bounds");
@@ -141,8 +147,10 @@ std::optional<Json> parse(std::string_view body) {
 
 std::string_view path(Form form) {
   switch (form) {
-    case Form::Chat: return "/v1/chat/completions";
-    case Form::Text: return "/v1/completions";
+    case Form::Chat:
+      return "/v1/chat/completions";
+    case Form::Text:
+      return "/v1/completions";
   }
   return "";
 }

@@ -1,5 +1,5 @@
-// What a client asks: a chat or text completion in OpenAI's form. Only what the gateway must know is read; fields that
-// nobody here knows pass through to the engine as they are.
+// What a client asks: a chat or text completion in OpenAI's form. Only what the gateway must know is read;
+// fields that nobody here knows pass through to the engine as they are.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -18,7 +18,7 @@ struct Counters {
   // Upper bounds in seconds; prefill of a full window takes about a minute on the hardware this is for.
   static constexpr std::array<double, 12> kBounds{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320};
 
-  std::uint64_t admitted = 0;  // since the ledger began
+  std::uint64_t admitted = 0;                                 // since the ledger began
   std::map<std::string, std::uint64_t, std::less<>> refused;  // by code: a fixed set, not the client's text
   std::map<std::string, std::uint64_t, std::less<>> failed;   // by code
   std::uint64_t refused_total = 0;

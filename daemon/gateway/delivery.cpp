@@ -15,7 +15,9 @@ namespace {
 constexpr std::string_view kPing = ": ping\n\n";
 
 // The engine's own refusals; every other answer from 500 on is its failure (mode 79).
-bool is_failure(std::uint32_t status) { return status >= 500 && status != 503; }
+bool is_failure(std::uint32_t status) {
+  return status >= 500 && status != 503;
+}
 
 Delivery failed(Trouble trouble, Code code, std::string reason) {
   Delivery delivery;
@@ -36,14 +38,15 @@ Tokens usage_of(const std::string& body) {
   const auto usage = json.find("usage");
   if (usage == json.end() || !usage->is_object()) return Tokens{};
   const auto count = usage->find("completion_tokens");
-  return count != usage->end() && count->is_number_unsigned() ? Tokens{count->get<std::uint64_t>()} : Tokens{};
+  return count != usage->end() && count->is_number_unsigned() ? Tokens{count->get<std::uint64_t>()}
+                                                              : Tokens{};
 }
 
 // A stream of events on its way: whole events only, pings between them, an error event where it fails.
 class StreamDelivery {
  public:
-  StreamDelivery(Exchange& exchange, std::shared_ptr<Upstream> upstream, std::string request, DeliveryLimits limits,
-                 std::uint32_t status, std::string content_type, Instant asked)
+  StreamDelivery(Exchange& exchange, std::shared_ptr<Upstream> upstream, std::string request,
+                 DeliveryLimits limits, std::uint32_t status, std::string content_type, Instant asked)
       : exchange_(exchange),
         upstream_(std::move(upstream)),
         request_(std::move(request)),
@@ -71,8 +74,11 @@ class StreamDelivery {
       const bool passed = co_await pass_events();
       if (!passed) co_return end(End::ClientGone);
       if (engine_error_) co_return co_await engine_error();
-      if (splitter_.overflowed()) co_return co_await broken(Trouble::UpstreamTruncated, "an event is larger than 1 MiB");
-      if (false_done_) co_return co_await broken(Trouble::UpstreamTruncated, "the engine ended its answer without a finish_reason");
+      if (splitter_.overflowed())
+        co_return co_await broken(Trouble::UpstreamTruncated, "an event is larger than 1 MiB");
+      if (false_done_)
+        co_return co_await broken(Trouble::UpstreamTruncated,
+                                  "the engine ended its answer without a finish_reason");
     }
   }
 
@@ -143,11 +149,13 @@ class StreamDelivery {
     reader_.feed(rest);
     switch (reader_.verdict_at_end()) {
       case policies::StreamVerdict::Complete:
-      case policies::StreamVerdict::CompleteNoDone: co_return co_await complete(std::move(rest));
+      case policies::StreamVerdict::CompleteNoDone:
+        co_return co_await complete(std::move(rest));
       case policies::StreamVerdict::EngineError:
         error_text_ = std::move(rest);
         co_return co_await engine_error();
-      case policies::StreamVerdict::Truncated: break;
+      case policies::StreamVerdict::Truncated:
+        break;
     }
     co_return co_await broken(Trouble::UpstreamTruncated, cut_reason(over));
   }
@@ -169,12 +177,14 @@ class StreamDelivery {
     // All that belongs to the answer was there; only the engine's side stayed open.
     if (reader_.finished()) co_return co_await complete({});
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silence_limit()).count();
-    co_return co_await broken(Trouble::UpstreamStalled, "the engine was silent for " + std::to_string(seconds) + " s");
+    co_return co_await broken(Trouble::UpstreamStalled,
+                              "the engine was silent for " + std::to_string(seconds) + " s");
   }
 
   asio::awaitable<Delivery> engine_error() {
     upstream_->cancel();
-    auto delivery = failed(Trouble::UpstreamFailed, Code::TRUNCATED_BY_ENGINE, "the engine reported an error in its stream");
+    auto delivery = failed(Trouble::UpstreamFailed, Code::TRUNCATED_BY_ENGINE,
+                           "the engine reported an error in its stream");
     // The engine's own error event tells the client more than ours could.
     if (started_) co_await finish(std::move(error_text_));
     co_return about(std::move(delivery));
@@ -242,11 +252,13 @@ asio::awaitable<Delivery> deliver_whole(Exchange& exchange, std::shared_ptr<Upst
       body += chunk->bytes;
       if (body.size() <= limits.whole_bytes) continue;
       upstream->cancel();
-      co_return failed(Trouble::UpstreamFailed, Code::TRUNCATED, "the engine's answer is larger than any can be");
+      co_return failed(Trouble::UpstreamFailed, Code::TRUNCATED,
+                       "the engine's answer is larger than any can be");
     }
     const auto* over = std::get_if<Over>(&*part);
     if (over == nullptr || !over->complete)
-      co_return failed(Trouble::UpstreamFailed, Code::TRUNCATED, over != nullptr ? cut_reason(*over) : "a second head came");
+      co_return failed(Trouble::UpstreamFailed, Code::TRUNCATED,
+                       over != nullptr ? cut_reason(*over) : "a second head came");
     break;
   }
   if (is_failure(head.status))

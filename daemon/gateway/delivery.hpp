@@ -15,7 +15,8 @@
 namespace troika::daemon::gateway {
 
 struct DeliveryLimits {
-  // Until a stream's first byte: a full prefill takes about a minute, and eight may wait in the engine's queue.
+  // Until a stream's first byte: a full prefill takes about a minute, and eight may wait in the engine's
+  // queue.
   Duration first_byte = std::chrono::minutes{10};
   // Between two bytes of a stream (case E05).
   Duration silence = std::chrono::seconds{120};
@@ -27,18 +28,18 @@ struct DeliveryLimits {
 };
 
 enum class End {
-  Delivered,    // to its end
-  Refused,      // the engine's own refusal was passed on: no fault of the replica
+  Delivered,  // to its end
+  Refused,    // the engine's own refusal was passed on: no fault of the replica
   ClientGone,
-  Failed,       // the engine failed; the client has been told if `started`
+  Failed,  // the engine failed; the client has been told if `started`
 };
 
 struct Delivery {
   End end{};
-  bool started = false;    // a byte reached the client: never to be replayed
-  Trouble trouble{};       // of Failed
-  Code code{};             // TRUNCATED, STALLED ... of Failed; COMPLETE_NO_DONE: delivered, worth a warning
-  std::string reason;      // of Failed
+  bool started = false;  // a byte reached the client: never to be replayed
+  Trouble trouble{};     // of Failed
+  Code code{};           // TRUNCATED, STALLED ... of Failed; COMPLETE_NO_DONE: delivered, worth a warning
+  std::string reason;    // of Failed
   Tokens completion;
   Duration first_byte_after{-1};  // of this delivery; negative: none came
 };

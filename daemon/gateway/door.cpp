@@ -44,8 +44,8 @@ asio::awaitable<void> wait_for(asio::steady_timer& timer) {
 
 }  // namespace
 
-// First come, first served: a place in a line of which the first `served` have their turn; left when this object goes,
-// which wakes the one whose turn it is then.
+// First come, first served: a place in a line of which the first `served` have their turn; left when this
+// object goes, which wakes the one whose turn it is then.
 class Door::Line {
  public:
   Line(const asio::any_io_executor& executor, Timers& line, std::size_t served)
@@ -74,7 +74,8 @@ class Door::Line {
 };
 
 Door::Door(asio::any_io_executor executor, const policies::AdmissionRule& rule, DoorLimits limits,
-           std::shared_ptr<platform::TlsContext> tls, policies::Admission admission, Ledger& ledger, RouteBook& routes)
+           std::shared_ptr<platform::TlsContext> tls, policies::Admission admission, Ledger& ledger,
+           RouteBook& routes)
     : executor_(executor),
       rule_(rule),
       admission_(std::move(admission)),
@@ -84,7 +85,9 @@ Door::Door(asio::any_io_executor executor, const policies::AdmissionRule& rule, 
       routes_(routes),
       trouble_line_(std::make_shared<platform::QuietLine>(executor)) {}
 
-Door::~Door() { trouble_line_->stop(); }
+Door::~Door() {
+  trouble_line_->stop();
+}
 
 Tokens Door::kv_capacity() const {
   const auto* target = routes_.target(0);
@@ -106,10 +109,13 @@ Turned Door::turned(const policies::Refused& refused) const {
     return Turned{trouble, error_answer(trouble, refused.message, refused.retry_after_s)};
   };
   switch (refused.kind) {
-    case policies::RefusalKind::RateLimit: return answer(Trouble::RateLimitExceeded);
-    case policies::RefusalKind::InFlight: return answer(Trouble::InFlightLimit);
+    case policies::RefusalKind::RateLimit:
+      return answer(Trouble::RateLimitExceeded);
+    case policies::RefusalKind::InFlight:
+      return answer(Trouble::InFlightLimit);
     case policies::RefusalKind::PromptCap:
-    case policies::RefusalKind::Window: return answer(Trouble::ContextLengthExceeded);
+    case policies::RefusalKind::Window:
+      return answer(Trouble::ContextLengthExceeded);
     // Without Retry-After it would never fit.
     case policies::RefusalKind::KvCapacity:
       return answer(refused.retry_after_s > 0 ? Trouble::InFlightLimit : Trouble::ContextLengthExceeded);
@@ -159,8 +165,9 @@ asio::awaitable<Entry> Door::enter(Exchange& exchange, const Guest& guest) {
     }
     if (!opened.ok()) {
       leave_queue(queued);
-      co_return Turned{Trouble::UpstreamFailed,
-                       error_answer(Trouble::UpstreamFailed, "no replica could be reached: " + opened.error().message())};
+      co_return Turned{
+          Trouble::UpstreamFailed,
+          error_answer(Trouble::UpstreamFailed, "no replica could be reached: " + opened.error().message())};
     }
     auto entry = co_await pass(std::move(opened).value(), guest, queued);
     if (entry) co_return std::move(*entry);
@@ -173,8 +180,8 @@ void Door::leave_queue(std::optional<Line>& queued) {
   queued.reset();
 }
 
-asio::awaitable<std::optional<Entry>> Door::stand(Exchange& exchange, const Guest& guest, std::optional<Line>& queued,
-                                                  Instant leave_at) {
+asio::awaitable<std::optional<Entry>> Door::stand(Exchange& exchange, const Guest& guest,
+                                                  std::optional<Line>& queued, Instant leave_at) {
   while (true) {
     if (exchange.gone()) {
       leave_queue(queued);
@@ -204,7 +211,8 @@ asio::awaitable<std::optional<Entry>> Door::stand(Exchange& exchange, const Gues
       co_return Entry{waited_too_long()};
     }
     auto& timer = queued->timer();
-    timer.expires_after(std::max<Duration>(std::min(until, leave_at) - platform::now(), std::chrono::milliseconds{1}));
+    timer.expires_after(
+        std::max<Duration>(std::min(until, leave_at) - platform::now(), std::chrono::milliseconds{1}));
     exchange.on_gone([&timer] { timer.cancel(); });
     co_await wait_for(timer);
     exchange.on_gone({});
@@ -214,8 +222,8 @@ asio::awaitable<std::optional<Entry>> Door::stand(Exchange& exchange, const Gues
 asio::awaitable<Result<std::shared_ptr<Upstream>>> Door::dial(const protocol::RouteTarget& target) {
   auto address = parse_address(target.relay_address);
   if (!address.ok()) co_return address.error();
-  auto channel = co_await platform::dial_tls(address->host, address->port, tls_, platform::Role::Agent, target.node,
-                                             limits_.dial);
+  auto channel = co_await platform::dial_tls(address->host, address->port, tls_, platform::Role::Agent,
+                                             target.node, limits_.dial);
   if (!channel.ok()) co_return channel.error();
   co_return std::make_shared<Upstream>(executor_, std::move(channel).value());
 }
@@ -228,13 +236,16 @@ asio::awaitable<Result<Door::Opened>> Door::open_way() {
     auto upstream = co_await dial(target);
     if (upstream.ok()) co_return Opened{target, std::move(upstream).value()};
     last = upstream.error();
-    trouble_line_->say("replica " + target.replica + " epoch " + std::to_string(target.epoch.count) + ": " + last.message());
+    trouble_line_->say("replica " + target.replica + " epoch " + std::to_string(target.epoch.count) + ": " +
+                       last.message());
   }
   co_return last;
 }
 
-asio::awaitable<std::optional<Entry>> Door::pass(Opened opened, const Guest& guest, std::optional<Line>& queued) {
-  const auto answer = admission_.ask(guest.size, opened.target.kv_capacity, platform::now(), queued.has_value());
+asio::awaitable<std::optional<Entry>> Door::pass(Opened opened, const Guest& guest,
+                                                 std::optional<Line>& queued) {
+  const auto answer =
+      admission_.ask(guest.size, opened.target.kv_capacity, platform::now(), queued.has_value());
   if (const auto* admission = std::get_if<policies::Admitted>(&answer)) {
     queued.reset();
     co_return co_await admitted(std::move(opened), guest, *admission);
@@ -248,10 +259,12 @@ asio::awaitable<std::optional<Entry>> Door::pass(Opened opened, const Guest& gue
   co_return std::nullopt;
 }
 
-// Both orders of writing are wrong but this one: first the ledger, then the wire. False: it must not be passed on.
-Status Door::write_down(const Guest& guest, const protocol::RouteTarget& target, policies::Admitted admission) {
-  TROIKA_CHECK(ledger_.admit({guest.request, platform::wall_now(), target.replica, target.epoch, guest.size.prompt,
-                              guest.size.max_output},
+// Both orders of writing are wrong but this one: first the ledger, then the wire. False: it must not be
+// passed on.
+Status Door::write_down(const Guest& guest, const protocol::RouteTarget& target,
+                        policies::Admitted admission) {
+  TROIKA_CHECK(ledger_.admit({guest.request, platform::wall_now(), target.replica, target.epoch,
+                              guest.size.prompt, guest.size.max_output},
                              admission_.record()));
   Instant pass_by = admission.pass_by;
   for (int tries = 0; platform::now() > pass_by && tries < kRenewals; ++tries) {
@@ -265,7 +278,8 @@ Status Door::write_down(const Guest& guest, const protocol::RouteTarget& target,
   return Error{"write down", "an admission", "the disk takes too long"};
 }
 
-asio::awaitable<std::optional<Entry>> Door::admitted(Opened opened, const Guest& guest, policies::Admitted admission) {
+asio::awaitable<std::optional<Entry>> Door::admitted(Opened opened, const Guest& guest,
+                                                     policies::Admitted admission) {
   if (auto written = write_down(guest, opened.target, admission); !written.ok()) {
     admission_.gave_up(admission.ticket);
     opened.upstream->cancel();
@@ -279,7 +293,8 @@ asio::awaitable<std::optional<Entry>> Door::admitted(Opened opened, const Guest&
   auto written =
       co_await opened.upstream->pass(relay_request(guest, opened.target), guest.body, limits_.pass);
   // It may have arrived or not: the engine's answer, or its absence, is judged by who waits for it.
-  if (!written.ok()) trouble_line_->say("replica " + opened.target.replica + ": " + written.error().message());
+  if (!written.ok())
+    trouble_line_->say("replica " + opened.target.replica + ": " + written.error().message());
   co_return Entry{Passed{admission.ticket, std::move(opened.target), std::move(opened.upstream)}};
 }
 
@@ -304,7 +319,8 @@ asio::awaitable<Result<Passed>> Door::replay(const Passed& failed, const Guest& 
   auto upstream = co_await dial(*other);
   if (!upstream.ok()) co_return upstream.error();
   Passed passed{failed.ticket, *other, std::move(upstream).value()};
-  if (auto written = ledger_.replayed(guest.request, passed.target.replica, passed.target.epoch); !written.ok())
+  if (auto written = ledger_.replayed(guest.request, passed.target.replica, passed.target.epoch);
+      !written.ok())
     co_return written.error();
   auto handed = co_await passed.upstream->pass(relay_request(guest, passed.target), guest.body, limits_.pass);
   if (!handed.ok()) co_return handed.error();
@@ -318,7 +334,9 @@ void Door::leave(const Passed& passed) {
   leave_load(passed.target);
 }
 
-void Door::enter_load(const protocol::RouteTarget& target) { ++loads_[{target.replica, target.epoch}]; }
+void Door::enter_load(const protocol::RouteTarget& target) {
+  ++loads_[{target.replica, target.epoch}];
+}
 
 void Door::leave_load(const protocol::RouteTarget& target) {
   const auto found = loads_.find({target.replica, target.epoch});
@@ -328,7 +346,8 @@ void Door::leave_load(const protocol::RouteTarget& target) {
 
 std::vector<protocol::TargetLoad> Door::loads() const {
   std::vector<protocol::TargetLoad> out;
-  for (const auto& [key, count] : loads_) out.push_back({key.first, key.second, count});
+  for (const auto& [key, count] : loads_)
+    out.push_back({key.first, key.second, count});
   return out;
 }
 

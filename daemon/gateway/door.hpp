@@ -1,5 +1,5 @@
-// Lets requests in: the route, the admission, its record, and the way to the stage. What comes out of enter() as
-// Passed has been written down first and is on its way.
+// Lets requests in: the route, the admission, its record, and the way to the stage. What comes out of enter()
+// as Passed has been written down first and is on its way.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -30,8 +30,8 @@ namespace troika::daemon::gateway {
 struct DoorLimits {
   Duration dial = std::chrono::seconds{3};   // to an agent's relay
   Duration pass = std::chrono::seconds{15};  // to hand the request over
-  // Of requests that open their way to the stage at the same time; the others stand behind them, in order. A few: in
-  // the worst case all but one of them are turned away after the handshake.
+  // Of requests that open their way to the stage at the same time; the others stand behind them, in order. A
+  // few: in the worst case all but one of them are turned away after the handshake.
   std::size_t opening = 4;
   std::uint32_t no_replica_retry_s = 10;  // Retry-After: a restart takes longer, a failover less
 };
@@ -59,15 +59,16 @@ struct Guest {
 class Door {
  public:
   Door(asio::any_io_executor executor, const policies::AdmissionRule& rule, DoorLimits limits,
-       std::shared_ptr<platform::TlsContext> tls, policies::Admission admission, Ledger& ledger, RouteBook& routes);
+       std::shared_ptr<platform::TlsContext> tls, policies::Admission admission, Ledger& ledger,
+       RouteBook& routes);
   ~Door();
 
   // What the gateway would answer now without looking at the tokens; used to refuse before any work.
   std::optional<Turned> refused_at_sight() const;
 
   asio::awaitable<Entry> enter(Exchange& exchange, const Guest& guest);
-  // The same request to another target than the one that failed; an error where there is none or it fails too. No new
-  // admission: the client got nothing yet.
+  // The same request to another target than the one that failed; an error where there is none or it fails
+  // too. No new admission: the client got nothing yet.
   asio::awaitable<Result<Passed>> replay(const Passed& failed, const Guest& guest);
   // Its answer ended.
   void leave(const Passed& passed);
@@ -91,11 +92,12 @@ class Door {
   asio::awaitable<Result<std::shared_ptr<Upstream>>> dial(const protocol::RouteTarget& target);
   asio::awaitable<Result<Opened>> open_way();
   // Takes a place in the queue and stands there until it is its turn to ask, or the reason why not.
-  asio::awaitable<std::optional<Entry>> stand(Exchange& exchange, const Guest& guest, std::optional<Line>& queued,
-                                              Instant leave_at);
+  asio::awaitable<std::optional<Entry>> stand(Exchange& exchange, const Guest& guest,
+                                              std::optional<Line>& queued, Instant leave_at);
   // Decides, writes down and passes on. Nothing: it must wait (then it stands in the queue).
   asio::awaitable<std::optional<Entry>> pass(Opened opened, const Guest& guest, std::optional<Line>& queued);
-  asio::awaitable<std::optional<Entry>> admitted(Opened opened, const Guest& guest, policies::Admitted admission);
+  asio::awaitable<std::optional<Entry>> admitted(Opened opened, const Guest& guest,
+                                                 policies::Admitted admission);
   Status write_down(const Guest& guest, const protocol::RouteTarget& target, policies::Admitted admission);
   static protocol::RelayRequest relay_request(const Guest& guest, const protocol::RouteTarget& target);
   void leave_queue(std::optional<Line>& queued);

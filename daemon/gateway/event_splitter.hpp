@@ -1,5 +1,5 @@
-// Cuts a stream of server-sent events at its blank lines, so that only whole events reach a client: a ping or an error
-// event put in between can then never land within one. Pure.
+// Cuts a stream of server-sent events at its blank lines, so that only whole events reach a client: a ping or
+// an error event put in between can then never land within one. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@ namespace troika::daemon::gateway {
 
 class EventSplitter {
  public:
-  // An event larger than this is not waited for to its end (policies::StreamReader::kMaxEvent counts it as cut).
+  // An event larger than this is not waited for to its end (policies::StreamReader::kMaxEvent counts it as
+  // cut).
   static constexpr std::size_t kMaxEvent = 1u << 20;
 
   void feed(std::string_view bytes) { rest_ += bytes; }

@@ -1,4 +1,5 @@
-// HTTP/1.1 for the gateway's public side: a server with limits on everything, and one exchange as its handler sees it.
+// HTTP/1.1 for the gateway's public side: a server with limits on everything, and one exchange as its handler
+// sees it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,15 +21,15 @@ namespace troika::daemon::gateway {
 namespace asio = boost::asio;
 
 struct HttpLimits {
-  std::size_t connections = 1024;      // beyond: the longest idle one is closed, or new ones wait to be accepted
+  std::size_t connections = 1024;  // beyond: the longest idle one is closed, or new ones wait to be accepted
   std::uint32_t header_bytes = 16u << 10;
   std::size_t body_bytes = 4u << 20;
   // Of all requests being read or waiting for an answer together; beyond, 503 before the body is read.
   std::size_t bodies_bytes = 128u << 20;
   Duration header = std::chrono::seconds{10};  // from its first byte to its last
   Duration body = std::chrono::seconds{30};
-  Duration idle = std::chrono::seconds{30};    // between two requests of a connection
-  Duration write = std::chrono::seconds{30};   // a client that takes no byte for so long is gone
+  Duration idle = std::chrono::seconds{30};   // between two requests of a connection
+  Duration write = std::chrono::seconds{30};  // a client that takes no byte for so long is gone
 };
 
 struct HttpRequest {
@@ -45,8 +46,8 @@ struct HttpAnswer {
   bool close = false;  // the connection, after this answer
 };
 
-// One request and its answer. The answer is either whole (answer) or a stream (begin_stream, piece..., end_stream).
-// An error of a write means that the client is gone.
+// One request and its answer. The answer is either whole (answer) or a stream (begin_stream, piece...,
+// end_stream). An error of a write means that the client is gone.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -56,7 +57,8 @@ class Exchange {
   virtual asio::awaitable<Status> piece(std::string bytes) = 0;
   // close: no further request on this connection.
   virtual asio::awaitable<Status> end_stream(bool close) = 0;
-  // Called once when the client closes its side while the request is being handled; empty: nobody listens any more.
+  // Called once when the client closes its side while the request is being handled; empty: nobody listens any
+  // more.
   virtual void on_gone(std::function<void()> gone) = 0;
   virtual bool gone() const = 0;
 };

@@ -15,8 +15,8 @@
 #include <exception>
 #include <optional>
 
-#include "platform/deadline.hpp"
 #include "daemon/gateway/answers.hpp"
+#include "platform/deadline.hpp"
 #include "platform/log.hpp"
 
 namespace troika::daemon::gateway {
@@ -107,8 +107,10 @@ asio::awaitable<bool> Connection::wait_for_request() {
   error_code error;
   const auto place = core_->waiting.insert(core_->waiting.end(), this);
   {
-    const platform::Deadline deadline(socket_.get_executor(), core_->limits.idle, [this] { socket_.cancel(); });
-    co_await socket_.async_wait(asio::ip::tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.idle,
+                                      [this] { socket_.cancel(); });
+    co_await socket_.async_wait(asio::ip::tcp::socket::wait_read,
+                                asio::redirect_error(asio::use_awaitable, error));
   }
   core_->waiting.erase(place);
   co_return !error && socket_.is_open();
@@ -129,7 +131,8 @@ asio::awaitable<bool> Connection::read_request() {
   error_code error;
   bool late = false;
   {
-    const platform::Deadline deadline(socket_.get_executor(), core_->limits.header, [this] { socket_.cancel(); });
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.header,
+                                      [this] { socket_.cancel(); });
     co_await http::async_read_header(socket_, reader_->buffer(), parser,
                                      asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();
@@ -157,7 +160,9 @@ asio::awaitable<bool> Connection::read_body() {
   const auto length = parser.content_length();
   // A body of unknown length may become as long as any.
   const bool empty = !length && !parser.chunked();
-  const std::size_t wanted = empty ? 0 : length ? static_cast<std::size_t>(*length) : core_->limits.body_bytes;
+  const std::size_t wanted = empty    ? 0
+                             : length ? static_cast<std::size_t>(*length)
+                                      : core_->limits.body_bytes;
   if (core_->bodies_bytes + wanted > core_->limits.bodies_bytes)
     co_return co_await refuse(error_answer(Trouble::Overloaded, "too many request bodies are being read", 1));
   core_->bodies_bytes += wanted;
@@ -169,8 +174,10 @@ asio::awaitable<bool> Connection::read_body() {
       const auto written = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
       if (!written.ok()) co_return false;
     }
-    const platform::Deadline deadline(socket_.get_executor(), core_->limits.body, [this] { socket_.cancel(); });
-    co_await http::async_read(socket_, reader_->buffer(), parser, asio::redirect_error(asio::use_awaitable, error));
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.body,
+                                      [this] { socket_.cancel(); });
+    co_await http::async_read(socket_, reader_->buffer(), parser,
+                              asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();
   }
   if (late) co_return co_await refuse(plain(408, "the request's body took too long\n"));
@@ -184,8 +191,9 @@ asio::awaitable<bool> Connection::read_body() {
 
 asio::awaitable<void> Connection::handle() {
   gone_ = false;
-  asio::co_spawn(socket_.get_executor(), [self = shared_from_this(), number = number_] { return self->watch(number); },
-                 asio::detached);
+  asio::co_spawn(
+      socket_.get_executor(), [self = shared_from_this(), number = number_] { return self->watch(number); },
+      asio::detached);
   bool failed = false;
   try {
     co_await core_->handler(*this);
@@ -205,7 +213,8 @@ asio::awaitable<void> Connection::handle() {
 // Tells when the client closes its side while its request is being handled.
 asio::awaitable<void> Connection::watch(std::uint64_t number) {
   error_code error;
-  co_await socket_.async_wait(asio::ip::tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+  co_await socket_.async_wait(asio::ip::tcp::socket::wait_read,
+                              asio::redirect_error(asio::use_awaitable, error));
   if (error || number != number_ || !socket_.is_open()) co_return;
   char byte = 0;
   const auto got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -228,7 +237,8 @@ asio::awaitable<Status> Connection::write(std::string bytes) {
   bool late = false;
   {
     const platform::Deadline deadline(socket_.get_executor(), core_->limits.write, [this] { close(); });
-    co_await asio::async_write(socket_, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
+    co_await asio::async_write(socket_, asio::buffer(bytes),
+                               asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();
   }
   if (!error) co_return Done{};
@@ -241,8 +251,10 @@ asio::awaitable<Status> Connection::answer(HttpAnswer given) {
   answered_ = true;
   if (given.close) keep_alive_ = false;
   std::string text = status_line(given.status);
-  text += "Content-Type: " + given.content_type + "\r\nContent-Length: " + std::to_string(given.body.size()) + "\r\n";
-  for (const auto& [name, value] : given.headers) text += name + ": " + value + "\r\n";
+  text += "Content-Type: " + given.content_type + "\r\nContent-Length: " + std::to_string(given.body.size()) +
+          "\r\n";
+  for (const auto& [name, value] : given.headers)
+    text += name + ": " + value + "\r\n";
   text += keep_alive_ ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
   if (request_.method != "HEAD") text += given.body;
   co_return co_await write(std::move(text));
@@ -264,7 +276,8 @@ asio::awaitable<Status> Connection::piece(std::string bytes) {
   if (http10_) co_return co_await write(std::move(bytes));
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string size;
-  for (std::size_t rest = bytes.size(); rest > 0; rest >>= 4u) size.insert(size.begin(), kDigits[rest & 15u]);
+  for (std::size_t rest = bytes.size(); rest > 0; rest >>= 4u)
+    size.insert(size.begin(), kDigits[rest & 15u]);
   co_return co_await write(size + "\r\n" + bytes + "\r\n");
 }
 
@@ -274,8 +287,8 @@ asio::awaitable<Status> Connection::end_stream(bool close_after) {
   co_return co_await write("0\r\n\r\n");
 }
 
-// Bytes still unread when a socket is closed make the kernel reset it, and the client may lose the answer: so the
-// sending side ends first, and what comes is read for a moment.
+// Bytes still unread when a socket is closed make the kernel reset it, and the client may lose the answer: so
+// the sending side ends first, and what comes is read for a moment.
 asio::awaitable<void> Connection::linger() {
   static constexpr Duration kLinger = std::chrono::seconds{1};
   static constexpr int kReads = 16;

@@ -22,7 +22,7 @@ struct HttpCore {
 
   HttpServer::Handler handler;
   HttpLimits limits;
-  asio::steady_timer room;         // cancelled whenever a connection ends
+  asio::steady_timer room;  // cancelled whenever a connection ends
   std::size_t connections = 0;
   std::size_t bodies_bytes = 0;    // reserved by requests in hand
   std::list<Connection*> waiting;  // between requests, the longest first
@@ -63,12 +63,12 @@ class Connection : public Exchange, public std::enable_shared_from_this<Connecti
   asio::ip::tcp::socket socket_;
   std::unique_ptr<Reader> reader_;
   HttpRequest request_;
-  std::size_t reserved_ = 0;     // of core_->bodies_bytes
-  std::uint64_t number_ = 0;     // of the request in hand; a watcher of an earlier one does nothing
+  std::size_t reserved_ = 0;  // of core_->bodies_bytes
+  std::uint64_t number_ = 0;  // of the request in hand; a watcher of an earlier one does nothing
   std::function<void()> on_gone_;
   bool keep_alive_ = false;
   bool http10_ = false;
-  bool answered_ = false;        // the first byte of an answer was written
+  bool answered_ = false;  // the first byte of an answer was written
   bool gone_ = false;
 };
 

@@ -11,8 +11,8 @@
 namespace troika::daemon::gateway {
 namespace {
 
-using boost::system::error_code;
 using asio::ip::tcp;
+using boost::system::error_code;
 
 // Closes idle connections or waits until there is room for one more.
 asio::awaitable<void> make_room(std::shared_ptr<HttpCore> core) {
@@ -45,7 +45,8 @@ asio::awaitable<void> accept_all(std::shared_ptr<HttpCore> core, std::shared_ptr
       continue;
     }
     auto connection = std::make_shared<Connection>(core, std::move(socket));
-    asio::co_spawn(acceptor->get_executor(), [connection] { return connection->run(); }, asio::detached);
+    asio::co_spawn(
+        acceptor->get_executor(), [connection] { return connection->run(); }, asio::detached);
   }
 }
 
@@ -63,7 +64,8 @@ class Server final : public HttpServer {
     error_code ignored;
     acceptor_->close(ignored);
     core_->room.cancel();
-    for (auto* connection : core_->waiting) connection->close();
+    for (auto* connection : core_->waiting)
+      connection->close();
   }
 
   void start() {
@@ -80,7 +82,8 @@ class Server final : public HttpServer {
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> listen_http(asio::any_io_executor executor, const std::string& host,
-                                                std::uint16_t port, HttpServer::Handler handler, HttpLimits limits) {
+                                                std::uint16_t port, HttpServer::Handler handler,
+                                                HttpLimits limits) {
   const auto failed = [&](const error_code& error) {
     return Error{"listen for HTTP on", host + ":" + std::to_string(port), error.message()};
   };
@@ -101,8 +104,8 @@ Result<std::unique_ptr<HttpServer>> listen_http(asio::any_io_executor executor, 
   if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
   if (!error) acceptor->non_blocking(true, error);
   if (error) return failed(error);
-  auto server = std::make_unique<Server>(
-      std::make_shared<HttpCore>(executor, std::move(handler), limits), std::move(acceptor));
+  auto server = std::make_unique<Server>(std::make_shared<HttpCore>(executor, std::move(handler), limits),
+                                         std::move(acceptor));
   server->start();
   return std::unique_ptr<HttpServer>(std::move(server));
 }

@@ -31,8 +31,10 @@ LeaderLink::LeaderLink(asio::any_io_executor executor, std::string socket, Route
       line_(std::make_shared<platform::QuietLine>(executor, std::chrono::minutes{1})) {}
 
 void LeaderLink::start() {
-  asio::co_spawn(executor_, [self = shared_from_this()] { return self->run(); }, asio::detached);
-  asio::co_spawn(executor_, [self = shared_from_this()] { return self->tell(); }, asio::detached);
+  asio::co_spawn(
+      executor_, [self = shared_from_this()] { return self->run(); }, asio::detached);
+  asio::co_spawn(
+      executor_, [self = shared_from_this()] { return self->tell(); }, asio::detached);
 }
 
 void LeaderLink::stop() {
@@ -114,21 +116,24 @@ void LeaderLink::take(const protocol::Envelope& envelope) {
     return;
   }
   if (envelope.type != protocol::Route::kType)
-    return send(protocol::Refusal{envelope.id, "UNKNOWN_TYPE", "a gateway does not know \"" + envelope.type + "\""});
+    return send(
+        protocol::Refusal{envelope.id, "UNKNOWN_TYPE", "a gateway does not know \"" + envelope.type + "\""});
   auto route = protocol::decode<protocol::Route>(envelope);
   if (!route.ok()) return send(protocol::Refusal{envelope.id, "MALFORMED", route.error().message()});
   auto applied = routes_.apply(*route);
   if (!applied.ok()) {
     const bool stale = applied.error().subject == "STALE_TERM";
     platform::log("route refused: " + applied.error().message());
-    return send(protocol::Refusal{envelope.id, stale ? "STALE_TERM" : "NOT_WRITTEN", applied.error().message()});
+    return send(
+        protocol::Refusal{envelope.id, stale ? "STALE_TERM" : "NOT_WRITTEN", applied.error().message()});
   }
   send(protocol::RouteApplied{route->term, route->generation});
   std::string targets;
   for (const auto& target : route->targets)
-    targets += (targets.empty() ? "" : ", then ") + target.replica + " epoch " + std::to_string(target.epoch.count);
-  platform::log("route " + std::to_string(route->term.count) + "." + std::to_string(route->generation) + ": " +
-                (targets.empty() ? "nowhere" : targets) + (route->draining ? ", draining" : "") +
+    targets +=
+        (targets.empty() ? "" : ", then ") + target.replica + " epoch " + std::to_string(target.epoch.count);
+  platform::log("route " + std::to_string(route->term.count) + "." + std::to_string(route->generation) +
+                ": " + (targets.empty() ? "nowhere" : targets) + (route->draining ? ", draining" : "") +
                 (route->reason.empty() ? "" : " (" + route->reason + ")"));
   changed();
 }

@@ -1,5 +1,5 @@
-// The gateway's side of the control socket: it tells the leader what goes on and is told where requests go. Without a
-// leader it keeps dialling and nothing else changes.
+// The gateway's side of the control socket: it tells the leader what goes on and is told where requests go.
+// Without a leader it keeps dialling and nothing else changes.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -34,15 +34,20 @@ CREATE TABLE admission (
 ) STRICT;
 )sql";
 
-std::int64_t millis(WallTime at) { return at.time_since_epoch().count(); }
-std::int64_t signed_count(std::uint64_t count) { return static_cast<std::int64_t>(count); }
+std::int64_t millis(WallTime at) {
+  return at.time_since_epoch().count();
+}
+std::int64_t signed_count(std::uint64_t count) {
+  return static_cast<std::int64_t>(count);
+}
 
 }  // namespace
 
 Result<Ledger> Ledger::open(const std::string& path) {
   const auto advise = [&](Error error) {
-    error.reason += ". (With an empty one, the rate begins as if its burst were used up, and the record of earlier "
-                    "requests is not listed any more.)";
+    error.reason +=
+        ". (With an empty one, the rate begins as if its burst were used up, and the record of earlier "
+        "requests is not listed any more.)";
     return error;
   };
   const bool created = ::access(path.c_str(), F_OK) != 0;
@@ -71,13 +76,16 @@ Status Ledger::save(const policies::AdmissionRecord& record, std::uint64_t admit
   return bucket.bind(1, tat).bind(2, record.boot_id).bind(3, signed_count(admitted)).run();
 }
 
-Status Ledger::renew(const policies::AdmissionRecord& record) { return save(record, admitted_); }
+Status Ledger::renew(const policies::AdmissionRecord& record) {
+  return save(record, admitted_);
+}
 
 Status Ledger::admit(const LedgerEntry& entry, const policies::AdmissionRecord& record) {
   auto written = database_.transaction([&]() -> Status {
     TROIKA_CHECK(save(record, admitted_ + 1));
-    TROIKA_TRY(row, database_.prepare("INSERT INTO requests (request, admitted_at, replica, epoch, prompt_tokens, "
-                                      "max_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"));
+    TROIKA_TRY(row,
+               database_.prepare("INSERT INTO requests (request, admitted_at, replica, epoch, prompt_tokens, "
+                                 "max_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"));
     row.bind(1, entry.request).bind(2, millis(entry.admitted_at)).bind(3, entry.replica);
     row.bind(4, signed_count(entry.epoch.count)).bind(5, signed_count(entry.prompt.count));
     TROIKA_CHECK(row.bind(6, signed_count(entry.max_output.count)).run());
@@ -89,8 +97,9 @@ Status Ledger::admit(const LedgerEntry& entry, const policies::AdmissionRecord& 
 }
 
 Status Ledger::finish(const std::string& request, std::string_view outcome, Tokens completion, WallTime at) {
-  TROIKA_TRY(statement, database_.prepare("UPDATE requests SET outcome = ?2, finished_at = ?3, completion_tokens = ?4 "
-                                          "WHERE request = ?1"));
+  TROIKA_TRY(statement,
+             database_.prepare("UPDATE requests SET outcome = ?2, finished_at = ?3, completion_tokens = ?4 "
+                               "WHERE request = ?1"));
   return statement.bind(1, request)
       .bind(2, outcome)
       .bind(3, millis(at))
@@ -99,8 +108,9 @@ Status Ledger::finish(const std::string& request, std::string_view outcome, Toke
 }
 
 Status Ledger::replayed(const std::string& request, const std::string& replica, Epoch epoch) {
-  TROIKA_TRY(statement, database_.prepare("UPDATE requests SET replica = ?2, epoch = ?3, replays = replays + 1 "
-                                          "WHERE request = ?1"));
+  TROIKA_TRY(statement,
+             database_.prepare("UPDATE requests SET replica = ?2, epoch = ?3, replays = replays + 1 "
+                               "WHERE request = ?1"));
   return statement.bind(1, request).bind(2, replica).bind(3, signed_count(epoch.count)).run();
 }
 

@@ -1,5 +1,5 @@
-// Every admitted request, written down before it is passed on: state_dir/gateway.sqlite. With it, a restart knows how
-// much of the rate is used up.
+// Every admitted request, written down before it is passed on: state_dir/gateway.sqlite. With it, a restart
+// knows how much of the rate is used up.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class Ledger {
 
   // Nothing: no request was ever admitted by this ledger.
   Result<std::optional<policies::AdmissionRecord>> last_record();
-  bool created() const { return created_; }  // by this open; no file was there
+  bool created() const { return created_; }             // by this open; no file was there
   std::uint64_t admitted() const { return admitted_; }  // since the ledger began
 
  private:

@@ -94,8 +94,8 @@ asio::awaitable<void> end_on_signal(Gateway& gateway) {
   asio::signal_set signals(gateway.io, SIGTERM, SIGINT);
   boost::system::error_code error;
   const int signal = co_await signals.async_wait(asio::redirect_error(asio::use_awaitable, error));
-  platform::log("signal " + std::to_string(signal) + ": ending; " + std::to_string(gateway.service->in_hand()) +
-                " requests in hand");
+  platform::log("signal " + std::to_string(signal) + ": ending; " +
+                std::to_string(gateway.service->in_hand()) + " requests in hand");
   gateway.service->drain();
   gateway.server->stop_accepting();
   gateway.metrics->stop_accepting();
@@ -115,14 +115,16 @@ asio::awaitable<void> end_on_signal(Gateway& gateway) {
 
 Status listen(Gateway& gateway, const config::ClusterConfig& config) {
   auto* service = gateway.service.get();
-  TROIKA_TRY(server, listen_http(gateway.io.get_executor(), config.gateway.listen.host, config.gateway.listen.port,
-                                 [service](Exchange& exchange) { return service->serve(exchange); }));
+  TROIKA_TRY(server,
+             listen_http(gateway.io.get_executor(), config.gateway.listen.host, config.gateway.listen.port,
+                         [service](Exchange& exchange) { return service->serve(exchange); }));
   gateway.server = std::move(server);
   HttpLimits small;
   small.connections = 32;
   small.body_bytes = 64u << 10;
-  TROIKA_TRY(metrics, listen_http(gateway.io.get_executor(), config.gateway.metrics.host, config.gateway.metrics.port,
-                                  [service](Exchange& exchange) { return service->serve_metrics(exchange); }, small));
+  TROIKA_TRY(metrics, listen_http(
+                          gateway.io.get_executor(), config.gateway.metrics.host, config.gateway.metrics.port,
+                          [service](Exchange& exchange) { return service->serve_metrics(exchange); }, small));
   gateway.metrics = std::move(metrics);
   service->count_connections([server_of = gateway.server.get()] { return server_of->connections(); });
   return Done{};
@@ -137,7 +139,8 @@ int run_gateway(const config::ClusterConfig& config) {
   if (auto made = platform::make_directories(dir, 0700); !made.ok()) return fail(kCannotRun, made.error());
   auto lock = take_lock(dir + "/gateway.lock");
   if (!lock.ok()) return fail(kCannotRun, lock.error());
-  if (auto written = platform::write_file_durably(dir + "/gateway.pid", std::to_string(::getpid()) + "\n"); !written.ok())
+  if (auto written = platform::write_file_durably(dir + "/gateway.pid", std::to_string(::getpid()) + "\n");
+      !written.ok())
     return fail(kCannotRun, written.error());
 
   Gateway gateway;
@@ -149,7 +152,8 @@ int run_gateway(const config::ClusterConfig& config) {
   gateway.ledger = std::make_unique<Ledger>(std::move(ledger).value());
   const auto lost = gateway.ledger->close_lost(platform::wall_now());
   if (!lost.ok()) return fail(kCannotRun, lost.error());
-  if (*lost > 0) platform::log(std::to_string(*lost) + " requests were in flight when the last gateway ended");
+  if (*lost > 0)
+    platform::log(std::to_string(*lost) + " requests were in flight when the last gateway ended");
   const auto rule = rule_of(config.admission);
   auto admission = restored(rule, *gateway.ledger, gateway.routes->route().has_value());
   if (!admission.ok()) return fail(kBadInput, admission.error());
@@ -161,11 +165,13 @@ int run_gateway(const config::ClusterConfig& config) {
   gateway.door = std::make_unique<Door>(gateway.io.get_executor(), rule, DoorLimits{}, *tls,
                                         std::move(admission).value(), *gateway.ledger, *gateway.routes);
   auto& service_place = gateway.service;
-  gateway.link = std::make_shared<LeaderLink>(gateway.io.get_executor(), config.leader.socket, *gateway.routes,
-                                              [&service_place] { return service_place->stats(); });
+  gateway.link =
+      std::make_shared<LeaderLink>(gateway.io.get_executor(), config.leader.socket, *gateway.routes,
+                                   [&service_place] { return service_place->stats(); });
   ServiceFacts facts;
   facts.model = config.model.name;
-  facts.started = std::chrono::duration_cast<std::chrono::seconds>(platform::wall_now().time_since_epoch()).count();
+  facts.started =
+      std::chrono::duration_cast<std::chrono::seconds>(platform::wall_now().time_since_epoch()).count();
   facts.rule = rule;
   gateway.service = std::make_unique<Service>(
       std::move(facts), *gateway.door, *gateway.ledger, *gateway.routes,
@@ -173,9 +179,10 @@ int run_gateway(const config::ClusterConfig& config) {
       gateway.worker.get_executor(), hooks_of(gateway.link));
   if (auto listening = listen(gateway, config); !listening.ok()) return fail(kCannotRun, listening.error());
   gateway.link->start();
-  platform::log("gateway of cluster " + config.cluster + " on " + text(config.gateway.listen) + ", metrics on " +
-                text(config.gateway.metrics));
-  asio::co_spawn(gateway.io, [&gateway] { return end_on_signal(gateway); }, asio::detached);
+  platform::log("gateway of cluster " + config.cluster + " on " + text(config.gateway.listen) +
+                ", metrics on " + text(config.gateway.metrics));
+  asio::co_spawn(
+      gateway.io, [&gateway] { return end_on_signal(gateway); }, asio::detached);
   gateway.io.run();
   gateway.worker.join();
   ::unlink((dir + "/gateway.pid").c_str());

@@ -27,7 +27,8 @@ Result<RouteBook> RouteBook::open(std::string path) {
   TROIKA_TRY(text, platform::read_file(book.path_, kMostRoute));
   auto route = protocol::from_json<protocol::Route>(protocol::Json::parse(text, nullptr, false));
   if (!route.ok())
-    return Error{"read the stored route", book.path_, route.error().message() + ". Remove it: the leader sends it again"};
+    return Error{"read the stored route", book.path_,
+                 route.error().message() + ". Remove it: the leader sends it again"};
   book.route_ = std::move(route).value();
   return book;
 }
@@ -35,14 +36,17 @@ Result<RouteBook> RouteBook::open(std::string path) {
 Status RouteBook::apply(const protocol::Route& route) {
   const auto in_force = fence(route_);
   switch (policies::check_route(in_force, {route.term, route.generation})) {
-    case policies::FenceVerdict::Accept: break;
-    case policies::FenceVerdict::Repeat: return Done{};
+    case policies::FenceVerdict::Accept:
+      break;
+    case policies::FenceVerdict::Repeat:
+      return Done{};
     case policies::FenceVerdict::StaleTerm:
     case policies::FenceVerdict::StaleEpoch:
     case policies::FenceVerdict::Busy:
       return Error{"apply the route", "STALE_TERM",
-                   "term " + std::to_string(route.term.count) + " generation " + std::to_string(route.generation) +
-                       " is older than term " + std::to_string(in_force.term.count) + " generation " +
+                   "term " + std::to_string(route.term.count) + " generation " +
+                       std::to_string(route.generation) + " is older than term " +
+                       std::to_string(in_force.term.count) + " generation " +
                        std::to_string(in_force.generation)};
   }
   TROIKA_CHECK(platform::write_file_durably(path_, protocol::to_json(route).dump(2) + "\n", 0600));

@@ -14,8 +14,8 @@ class RouteBook {
   // An unreadable file is an error that names it; no file is an empty book.
   static Result<RouteBook> open(std::string path);
 
-  // Written down before it is in force. Error "STALE_TERM": older than the one in force, which stays. An equal one is
-  // accepted again.
+  // Written down before it is in force. Error "STALE_TERM": older than the one in force, which stays. An
+  // equal one is accepted again.
   Status apply(const protocol::Route& route);
 
   const std::optional<protocol::Route>& route() const { return route_; }

@@ -34,10 +34,14 @@ Tokens wanted_output(const Ask& ask, Tokens prompt, Tokens window) {
 
 std::string_view outcome(const Delivery& delivery) {
   switch (delivery.end) {
-    case End::Delivered: return delivery.code == Code::COMPLETE_NO_DONE ? "complete_no_done" : "complete";
-    case End::Refused: return "refused_by_engine";
-    case End::ClientGone: return "client_gone";
-    case End::Failed: return code(delivery.trouble);
+    case End::Delivered:
+      return delivery.code == Code::COMPLETE_NO_DONE ? "complete_no_done" : "complete";
+    case End::Refused:
+      return "refused_by_engine";
+    case End::ClientGone:
+      return "client_gone";
+    case End::Failed:
+      return code(delivery.trouble);
   }
   return "";
 }
@@ -86,8 +90,10 @@ HttpAnswer Service::answer_to_get(const HttpRequest& request) const {
 }
 
 asio::awaitable<void> Service::serve_metrics(Exchange& exchange) {
-  if (exchange.request().path == "/metrics") co_await say(exchange, metrics());
-  else co_await say(exchange, error_answer(Trouble::NotFound, "/metrics is here"));
+  if (exchange.request().path == "/metrics")
+    co_await say(exchange, metrics());
+  else
+    co_await say(exchange, error_answer(Trouble::NotFound, "/metrics is here"));
 }
 
 HttpAnswer Service::metrics() const {
@@ -126,7 +132,7 @@ HttpAnswer Service::health() const {
     answer.status = 503;
     const auto& route = routes_.route();
     const bool drained = draining_ || (route && route->draining);
-    std::string reason = draining_                          ? "the gateway is ending"
+    std::string reason = draining_                         ? "the gateway is ending"
                          : route && !route->reason.empty() ? route->reason
                          : route                           ? "no replica is proven"
                                                            : "no leader has told a route yet";
@@ -216,10 +222,12 @@ asio::awaitable<void> Service::carry(Exchange& exchange, const Ask& ask, const G
   }
   if (delivery.first_byte_after >= Duration::zero()) counters_.first_byte(before + delivery.first_byte_after);
   settle(guest, passed, delivery);
-  if (delivery.end == End::Failed && !delivery.started) co_await tell_failure(exchange, delivery, guest.request);
+  if (delivery.end == End::Failed && !delivery.started)
+    co_await tell_failure(exchange, delivery, guest.request);
 }
 
-asio::awaitable<void> Service::tell_failure(Exchange& exchange, const Delivery& delivery, const std::string& request) {
+asio::awaitable<void> Service::tell_failure(Exchange& exchange, const Delivery& delivery,
+                                            const std::string& request) {
   co_await say(exchange, error_answer(delivery.trouble, delivery.reason + " (request " + request + ")"));
 }
 
@@ -228,13 +236,20 @@ void Service::settle(const Guest& guest, const Passed& passed, const Delivery& d
   counters_.completion_tokens += delivery.completion.count;
   switch (delivery.end) {
     case End::Delivered:
-    case End::Refused: ++counters_.completed; break;
-    case End::ClientGone: ++counters_.client_gone; break;
-    case End::Failed: counters_.fail(code(delivery.trouble)); break;
+    case End::Refused:
+      ++counters_.completed;
+      break;
+    case End::ClientGone:
+      ++counters_.client_gone;
+      break;
+    case End::Failed:
+      counters_.fail(code(delivery.trouble));
+      break;
   }
   auto written = ledger_.finish(guest.request, outcome(delivery), delivery.completion, platform::wall_now());
   // The admission is written; that its end is not costs a line in the record only.
-  if (!written.ok()) platform::log("the end of " + guest.request + " is not recorded: " + written.error().message());
+  if (!written.ok())
+    platform::log("the end of " + guest.request + " is not recorded: " + written.error().message());
   if (hooks_.changed) hooks_.changed();
 }
 
@@ -245,14 +260,14 @@ void Service::report(const Guest& guest, const Passed& passed, const Delivery& d
   failed.replica = passed.target.replica;
   failed.epoch = passed.target.epoch;
   const bool warning = delivery.end == End::Delivered;
-  failed.finding = finding(
-      warning ? Code::COMPLETE_NO_DONE : delivery.code, passed.target.node, guest.request,
-      warning ? "the answer was whole but ended without [DONE]" : delivery.reason,
-      warning ? "" : "see the incidents of replica " + passed.target.replica,
-      {{"replica", passed.target.replica},
-       {"epoch", static_cast<std::int64_t>(passed.target.epoch.count)},
-       {"completion_tokens", static_cast<std::int64_t>(delivery.completion.count)},
-       {"client_had_bytes", delivery.started}});
+  failed.finding =
+      finding(warning ? Code::COMPLETE_NO_DONE : delivery.code, passed.target.node, guest.request,
+              warning ? "the answer was whole but ended without [DONE]" : delivery.reason,
+              warning ? "" : "see the incidents of replica " + passed.target.replica,
+              {{"replica", passed.target.replica},
+               {"epoch", static_cast<std::int64_t>(passed.target.epoch.count)},
+               {"completion_tokens", static_cast<std::int64_t>(delivery.completion.count)},
+               {"client_had_bytes", delivery.started}});
   hooks_.request_failed(std::move(failed));
 }
 

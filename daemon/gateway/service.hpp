@@ -16,8 +16,8 @@
 
 namespace troika::daemon::gateway {
 
-// The prompt's tokens of a chat or completion request. An Error's subject is the field, its reason what is wrong with
-// it. Called on the worker's thread only.
+// The prompt's tokens of a chat or completion request. An Error's subject is the field, its reason what is
+// wrong with it. Called on the worker's thread only.
 using CountPrompt = std::function<Result<Tokens>(const nlohmann::json& request)>;
 
 struct ServiceFacts {
@@ -55,9 +55,11 @@ class Service {
   asio::awaitable<void> complete(Exchange& exchange, Form form);
   asio::awaitable<Result<Tokens>> count(const Ask& ask);
   asio::awaitable<void> carry(Exchange& exchange, const Ask& ask, const Guest& guest, Passed passed);
-  asio::awaitable<Delivery> attempt(Exchange& exchange, const Ask& ask, const Guest& guest, const Passed& passed);
+  asio::awaitable<Delivery> attempt(Exchange& exchange, const Ask& ask, const Guest& guest,
+                                    const Passed& passed);
   asio::awaitable<void> turn_away(Exchange& exchange, Trouble trouble, HttpAnswer answer);
-  asio::awaitable<void> tell_failure(Exchange& exchange, const Delivery& delivery, const std::string& request);
+  asio::awaitable<void> tell_failure(Exchange& exchange, const Delivery& delivery,
+                                     const std::string& request);
   void settle(const Guest& guest, const Passed& passed, const Delivery& delivery);
   void report(const Guest& guest, const Passed& passed, const Delivery& delivery);
   HttpAnswer answer_to_get(const HttpRequest& request) const;

@@ -44,9 +44,13 @@ Part part_of(platform::Frame frame) {
 }  // namespace
 
 Upstream::Upstream(asio::any_io_executor executor, platform::ChannelPtr channel)
-    : executor_(std::move(executor)), channel_(std::move(channel)), filled_(executor_, kNever), taken_(executor_, kNever) {}
+    : executor_(std::move(executor)),
+      channel_(std::move(channel)),
+      filled_(executor_, kNever),
+      taken_(executor_, kNever) {}
 
-asio::awaitable<Status> Upstream::pass(protocol::RelayRequest request, std::string_view body, Duration limit) {
+asio::awaitable<Status> Upstream::pass(protocol::RelayRequest request, std::string_view body,
+                                       Duration limit) {
   const auto self = shared_from_this();
   using Kind = platform::Frame::Kind;
   request.body_bytes = Bytes{body.size()};
@@ -63,7 +67,8 @@ asio::awaitable<Status> Upstream::pass(protocol::RelayRequest request, std::stri
     over_ = Over{false, written.error().message()};
     co_return written;
   }
-  asio::co_spawn(executor_, [self] { return self->pump(); }, asio::detached);
+  asio::co_spawn(
+      executor_, [self] { return self->pump(); }, asio::detached);
   co_return Done{};
 }
 

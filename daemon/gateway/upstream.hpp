@@ -19,7 +19,9 @@ namespace troika::daemon::gateway {
 
 namespace asio = boost::asio;
 
-struct Chunk { std::string bytes; };
+struct Chunk {
+  std::string bytes;
+};
 // The answer is over: `complete` by the rules of HTTP, else `error` says what cut it.
 struct Over {
   bool complete = false;

@@ -10,8 +10,12 @@
 namespace troika::daemon {
 namespace {
 
-std::int64_t millis(WallTime at) { return at.time_since_epoch().count(); }
-std::string date(std::int64_t value) { return rfc3339(WallTime{std::chrono::milliseconds{value}}); }
+std::int64_t millis(WallTime at) {
+  return at.time_since_epoch().count();
+}
+std::string date(std::int64_t value) {
+  return rfc3339(WallTime{std::chrono::milliseconds{value}});
+}
 
 std::string text_of(const protocol::Json& json) {
   return json.dump(-1, ' ', false, protocol::Json::error_handler_t::replace);
@@ -26,8 +30,9 @@ Result<std::optional<std::int64_t>> first_integer(platform::Statement& query) {
 }  // namespace
 
 Result<std::optional<std::int64_t>> Incidents::open_id(const std::string& subject) {
-  TROIKA_TRY(query, store_.database().prepare("SELECT id FROM incidents WHERE subject = ?1 AND closed IS NULL "
-                                              "ORDER BY id DESC LIMIT 1"));
+  TROIKA_TRY(query,
+             store_.database().prepare("SELECT id FROM incidents WHERE subject = ?1 AND closed IS NULL "
+                                       "ORDER BY id DESC LIMIT 1"));
   query.bind(1, subject);
   return first_integer(query);
 }
@@ -44,8 +49,8 @@ Result<std::int64_t> Incidents::insert(const std::string& subject, const std::st
   return store_.database().last_insert_id();
 }
 
-Status Incidents::open(const std::string& subject, const std::string& title, const std::vector<Finding>& findings,
-                       WallTime at) {
+Status Incidents::open(const std::string& subject, const std::string& title,
+                       const std::vector<Finding>& findings, WallTime at) {
   return store_.database().transaction([&]() -> Status {
     TROIKA_TRY(known, open_id(subject));
     if (known) return add_findings(*known, findings, at);
@@ -83,10 +88,11 @@ Status Incidents::add_findings(std::int64_t incident, const std::vector<Finding>
   for (const auto& finding : findings) {
     const std::string text = text_of(protocol::to_json(finding));
     // The same finding again tells nothing new.
-    TROIKA_TRY(statement, store_.database().prepare(
-                              "INSERT INTO incident_findings (incident, at, finding) SELECT ?1, ?2, ?3 WHERE "
-                              "(SELECT count(*) FROM incident_findings WHERE incident = ?1) < ?4 AND NOT EXISTS "
-                              "(SELECT 1 FROM incident_findings WHERE incident = ?1 AND finding = ?3)"));
+    TROIKA_TRY(statement,
+               store_.database().prepare(
+                   "INSERT INTO incident_findings (incident, at, finding) SELECT ?1, ?2, ?3 WHERE "
+                   "(SELECT count(*) FROM incident_findings WHERE incident = ?1) < ?4 AND NOT EXISTS "
+                   "(SELECT 1 FROM incident_findings WHERE incident = ?1 AND finding = ?3)"));
     TROIKA_CHECK(statement.bind(1, incident).bind(2, millis(at)).bind(3, text).bind(4, kFindingsEach).run());
   }
   return Done{};
@@ -101,9 +107,13 @@ Status Incidents::add_action(std::int64_t incident, const std::string& action, W
     // The newest matters most to whoever looks: it takes the place of the last one kept.
     TROIKA_TRY(replace, database.prepare("UPDATE incident_actions SET at = ?2, action = ?3 WHERE id = "
                                          "(SELECT max(id) FROM incident_actions WHERE incident = ?1)"));
-    return replace.bind(1, incident).bind(2, millis(at)).bind(3, action + " (some before it were not kept)").run();
+    return replace.bind(1, incident)
+        .bind(2, millis(at))
+        .bind(3, action + " (some before it were not kept)")
+        .run();
   }
-  TROIKA_TRY(add, database.prepare("INSERT INTO incident_actions (incident, at, action) VALUES (?1, ?2, ?3)"));
+  TROIKA_TRY(add,
+             database.prepare("INSERT INTO incident_actions (incident, at, action) VALUES (?1, ?2, ?3)"));
   return add.bind(1, incident).bind(2, millis(at)).bind(3, action).run();
 }
 
@@ -115,8 +125,8 @@ Status Incidents::forget_old() {
 }
 
 Status Incidents::fill(protocol::Incident& incident) {
-  TROIKA_TRY(findings,
-             store_.database().prepare("SELECT finding FROM incident_findings WHERE incident = ?1 ORDER BY id"));
+  TROIKA_TRY(findings, store_.database().prepare(
+                           "SELECT finding FROM incident_findings WHERE incident = ?1 ORDER BY id"));
   findings.bind(1, incident.id);
   while (true) {
     TROIKA_TRY(row, findings.step());
@@ -129,8 +139,8 @@ Status Incidents::fill(protocol::Incident& incident) {
     }
     incident.findings.push_back(std::move(finding));
   }
-  TROIKA_TRY(actions,
-             store_.database().prepare("SELECT at, action FROM incident_actions WHERE incident = ?1 ORDER BY id"));
+  TROIKA_TRY(actions, store_.database().prepare(
+                          "SELECT at, action FROM incident_actions WHERE incident = ?1 ORDER BY id"));
   actions.bind(1, incident.id);
   while (true) {
     TROIKA_TRY(row, actions.step());
@@ -145,9 +155,10 @@ Result<std::vector<protocol::Incident>> Incidents::list(const protocol::Incident
     TROIKA_TRY(parsed, parse_rfc3339(request.since));
     since = millis(parsed);
   }
-  TROIKA_TRY(query, store_.database().prepare(
-                        "SELECT id, opened, closed IS NULL, ifnull(closed, 0), subject, title FROM incidents WHERE "
-                        "(closed IS NULL OR (closed >= ?1 AND ?2 = 0)) ORDER BY id DESC LIMIT ?3"));
+  TROIKA_TRY(query,
+             store_.database().prepare(
+                 "SELECT id, opened, closed IS NULL, ifnull(closed, 0), subject, title FROM incidents WHERE "
+                 "(closed IS NULL OR (closed >= ?1 AND ?2 = 0)) ORDER BY id DESC LIMIT ?3"));
   query.bind(1, since).bind(2, std::int64_t{request.open_only});
   query.bind(3, std::int64_t{std::min(request.limit, kMostListed)});
   std::vector<protocol::Incident> found;

@@ -1,5 +1,5 @@
-// What happened to a replica or node, from its first sign to recovery: findings and actions with their times, in the
-// tables incidents* of troika.sqlite. At most one incident of a subject is open.
+// What happened to a replica or node, from its first sign to recovery: findings and actions with their times,
+// in the tables incidents* of troika.sqlite. At most one incident of a subject is open.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,11 @@ class Incidents {
   explicit Incidents(Store& store) : store_(store) {}
 
   // Opens one, or adds the findings to the subject's open one; the title stays as it was first.
-  Status open(const std::string& subject, const std::string& title, const std::vector<Finding>& findings, WallTime at);
+  Status open(const std::string& subject, const std::string& title, const std::vector<Finding>& findings,
+              WallTime at);
   // Adds to the subject's open incident. False: it has none, and nothing was written.
-  Result<bool> note(const std::string& subject, const std::string& action, const std::vector<Finding>& findings,
-                    WallTime at);
+  Result<bool> note(const std::string& subject, const std::string& action,
+                    const std::vector<Finding>& findings, WallTime at);
   Status close(const std::string& subject, const std::string& action, WallTime at);
 
   Result<bool> is_open(const std::string& subject);

@@ -3,7 +3,9 @@
 namespace troika::daemon {
 namespace {
 
-std::string own_subject(const std::string& replica) { return "requests of replica " + replica; }
+std::string own_subject(const std::string& replica) {
+  return "requests of replica " + replica;
+}
 
 std::string count_text(std::uint64_t count) {
   return count == 1 ? "1 request failed" : std::to_string(count) + " requests failed";
@@ -27,7 +29,8 @@ void RequestFailures::take(const protocol::RequestFailed& failed, Instant now) {
   if (collection.findings.size() < kFindingsKept) collection.findings.push_back(failed.finding);
 }
 
-Status RequestFailures::write(const std::string& replica, const Collection& collection, Instant now, WallTime wall) {
+Status RequestFailures::write(const std::string& replica, const Collection& collection, Instant now,
+                              WallTime wall) {
   const std::string text = count_text(collection.count) + ": " + collection.findings.front().message;
   TROIKA_TRY(noted, incidents_.note("replica " + replica, text, collection.findings, wall));
   if (noted) return Done{};

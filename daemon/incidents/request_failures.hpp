@@ -1,6 +1,6 @@
-// Requests that an engine failed, as the gateway tells of them. They come in crowds and usually a moment before the
-// agent tells why, so they are collected: for the replica's incident as soon as it has one, else for some seconds and
-// then for an incident of their own, which closes when no more come.
+// Requests that an engine failed, as the gateway tells of them. They come in crowds and usually a moment
+// before the agent tells why, so they are collected: for the replica's incident as soon as it has one, else
+// for some seconds and then for an incident of their own, which closes when no more come.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class RequestFailures {
   Status write(const std::string& replica, const Collection& collection, Instant now, WallTime wall);
 
   Incidents& incidents_;
-  std::map<std::string, Collection> collected_;   // by replica
-  std::map<std::string, Instant> open_until_;     // incidents of their own, by replica
+  std::map<std::string, Collection> collected_;  // by replica
+  std::map<std::string, Instant> open_until_;    // incidents of their own, by replica
 };
 
 }  // namespace troika::daemon

@@ -9,12 +9,20 @@
 namespace troika::daemon {
 namespace {
 
-std::int64_t millis(WallTime at) { return at.time_since_epoch().count(); }
-WallTime wall(std::int64_t value) { return WallTime{std::chrono::milliseconds{value}}; }
+std::int64_t millis(WallTime at) {
+  return at.time_since_epoch().count();
+}
+WallTime wall(std::int64_t value) {
+  return WallTime{std::chrono::milliseconds{value}};
+}
 
 // Epochs and terms are counted up by one; 2^63 of them are out of reach.
-std::int64_t signed_count(std::uint64_t count) { return static_cast<std::int64_t>(count); }
-std::uint64_t unsigned_count(std::int64_t count) { return static_cast<std::uint64_t>(count); }
+std::int64_t signed_count(std::uint64_t count) {
+  return static_cast<std::int64_t>(count);
+}
+std::uint64_t unsigned_count(std::int64_t count) {
+  return static_cast<std::uint64_t>(count);
+}
 
 std::string text_of(const protocol::Json& json) {
   return json.dump(-1, ' ', false, protocol::Json::error_handler_t::replace);
@@ -24,8 +32,9 @@ std::string text_of(const protocol::Json& json) {
 
 Result<Store> Store::open(const std::string& path) {
   const auto advise = [&](Error error) {
-    error.reason += ". (With an empty one, terms and epochs are learnt again from the agents, replicas count as not "
-                    "wanted until they are started again, and earlier incidents are not listed any more.)";
+    error.reason +=
+        ". (With an empty one, terms and epochs are learnt again from the agents, replicas count as not "
+        "wanted until they are started again, and earlier incidents are not listed any more.)";
     return error;
   };
   auto database = platform::Database::open(path, platform::Database::Mode::ReadWrite);
@@ -47,8 +56,9 @@ Status Store::save_term(Term term) {
 }
 
 Result<std::vector<policies::StoredReplica>> Store::replicas() {
-  TROIKA_TRY(query, database_.prepare("SELECT name, desired_running, epoch, proven, breaker_open, ended, released, "
-                                      "active, failures, kv_capacity FROM replicas ORDER BY name"));
+  TROIKA_TRY(query,
+             database_.prepare("SELECT name, desired_running, epoch, proven, breaker_open, ended, released, "
+                               "active, failures, kv_capacity FROM replicas ORDER BY name"));
   std::vector<policies::StoredReplica> found;
   while (true) {
     TROIKA_TRY(row, query.step());
@@ -68,11 +78,13 @@ Result<std::vector<policies::StoredReplica>> Store::replicas() {
   }
 }
 
-Status Store::save_replica(const policies::StoredReplica& replica, Term term, WallTime at, std::string_view reason) {
+Status Store::save_replica(const policies::StoredReplica& replica, Term term, WallTime at,
+                           std::string_view reason) {
   return database_.transaction([&]() -> Status {
-    TROIKA_TRY(save, database_.prepare("INSERT OR REPLACE INTO replicas (name, desired_running, epoch, proven, "
-                                       "breaker_open, ended, released, active, failures, kv_capacity) "
-                                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"));
+    TROIKA_TRY(save,
+               database_.prepare("INSERT OR REPLACE INTO replicas (name, desired_running, epoch, proven, "
+                                 "breaker_open, ended, released, active, failures, kv_capacity) "
+                                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"));
     const auto epoch = signed_count(replica.epoch.count);
     save.bind(1, replica.name);
     save.bind(2, std::int64_t{replica.desired_running});
@@ -90,14 +102,17 @@ Status Store::save_replica(const policies::StoredReplica& replica, Term term, Wa
   });
 }
 
-Status Store::save_epoch(const policies::StoredReplica& replica, Term term, WallTime at, std::string_view reason) {
+Status Store::save_epoch(const policies::StoredReplica& replica, Term term, WallTime at,
+                         std::string_view reason) {
   const auto epoch = signed_count(replica.epoch.count);
-  TROIKA_TRY(opened, database_.prepare("INSERT INTO epochs (replica, epoch, term, started) VALUES (?1, ?2, ?3, ?4) "
-                                       "ON CONFLICT (replica, epoch) DO NOTHING"));
+  TROIKA_TRY(opened,
+             database_.prepare("INSERT INTO epochs (replica, epoch, term, started) VALUES (?1, ?2, ?3, ?4) "
+                               "ON CONFLICT (replica, epoch) DO NOTHING"));
   opened.bind(1, replica.name).bind(2, epoch).bind(3, signed_count(term.count)).bind(4, millis(at));
   TROIKA_CHECK(opened.run());
-  TROIKA_TRY(superseded, database_.prepare("UPDATE epochs SET ended = ?3, reason = 'a later epoch was started' "
-                                           "WHERE replica = ?1 AND epoch < ?2 AND ended IS NULL"));
+  TROIKA_TRY(superseded,
+             database_.prepare("UPDATE epochs SET ended = ?3, reason = 'a later epoch was started' "
+                               "WHERE replica = ?1 AND epoch < ?2 AND ended IS NULL"));
   TROIKA_CHECK(superseded.bind(1, replica.name).bind(2, epoch).bind(3, millis(at)).run());
   if (replica.proven) {
     TROIKA_TRY(proven, database_.prepare("UPDATE epochs SET proven_at = ?3 WHERE replica = ?1 AND epoch = ?2 "
@@ -114,8 +129,9 @@ Status Store::save_epoch(const policies::StoredReplica& replica, Term term, Wall
 }
 
 Result<std::vector<EpochRecord>> Store::epochs(const std::string& replica) {
-  TROIKA_TRY(query, database_.prepare("SELECT epoch, term, started, ifnull(proven_at, 0), ifnull(ended, 0), reason "
-                                      "FROM epochs WHERE replica = ?1 ORDER BY epoch DESC"));
+  TROIKA_TRY(query,
+             database_.prepare("SELECT epoch, term, started, ifnull(proven_at, 0), ifnull(ended, 0), reason "
+                               "FROM epochs WHERE replica = ?1 ORDER BY epoch DESC"));
   query.bind(1, replica);
   std::vector<EpochRecord> found;
   while (true) {
@@ -142,19 +158,22 @@ Status Store::save_verification(const Verification& verification) {
 }
 
 Result<std::vector<Verification>> Store::last_verifications() {
-  TROIKA_TRY(query, database_.prepare("SELECT node, replica, at, done FROM verifications WHERE id IN "
-                                      "(SELECT max(id) FROM verifications GROUP BY node, replica) ORDER BY id"));
+  TROIKA_TRY(query,
+             database_.prepare("SELECT node, replica, at, done FROM verifications WHERE id IN "
+                               "(SELECT max(id) FROM verifications GROUP BY node, replica) ORDER BY id"));
   std::vector<Verification> found;
   while (true) {
     TROIKA_TRY(row, query.step());
     if (!row) return found;
-    auto done = protocol::from_json<protocol::VerifyDone>(protocol::Json::parse(query.text(3), nullptr, false));
+    auto done =
+        protocol::from_json<protocol::VerifyDone>(protocol::Json::parse(query.text(3), nullptr, false));
     if (!done.ok()) continue;  // written by a version that said it differently; it is only shown
     found.push_back({query.text(0), query.text(1), wall(query.integer(2)), std::move(done).value()});
   }
 }
 
-Result<bool> Store::save_stage_event(const std::string& node, const protocol::StageEvent& event, WallTime at) {
+Result<bool> Store::save_stage_event(const std::string& node, const protocol::StageEvent& event,
+                                     WallTime at) {
   bool fresh = false;
   auto saved = database_.transaction([&]() -> Status {
     TROIKA_TRY(seen, database_.prepare("SELECT 1 FROM stage_events WHERE event = ?1"));

@@ -38,22 +38,24 @@ struct EpochRecord {
 
 class Store {
  public:
-  // Rows kept of what only people read; the oldest beyond go. Some weeks of a cluster that fails every few minutes.
+  // Rows kept of what only people read; the oldest beyond go. Some weeks of a cluster that fails every few
+  // minutes.
   static constexpr std::int64_t kKeptVerifications = 2000;
   static constexpr std::int64_t kKeptStageEvents = 20000;
   static constexpr std::int64_t kKeptEpochs = 5000;
 
-  // Creates the file or brings an older one up to date. A file that is not a sound database is left as it is, and the
-  // error says what to do about it.
+  // Creates the file or brings an older one up to date. A file that is not a sound database is left as it is,
+  // and the error says what to do about it.
   static Result<Store> open(const std::string& path);
 
   Result<Term> term();
   Status save_term(Term term);
 
   Result<std::vector<policies::StoredReplica>> replicas();
-  // Also keeps the history of epochs: a higher epoch opens a record, `proven` dates it, `ended` closes it with the
-  // reason given then.
-  Status save_replica(const policies::StoredReplica& replica, Term term, WallTime at, std::string_view reason);
+  // Also keeps the history of epochs: a higher epoch opens a record, `proven` dates it, `ended` closes it
+  // with the reason given then.
+  Status save_replica(const policies::StoredReplica& replica, Term term, WallTime at,
+                      std::string_view reason);
   Result<std::vector<EpochRecord>> epochs(const std::string& replica);  // newest first
 
   Status save_verification(const Verification& verification);

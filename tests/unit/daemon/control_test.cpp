@@ -9,8 +9,8 @@ namespace troika::daemon {
 namespace {
 
 using platform::pause;
-using platform::run;
 using platform::Role;
+using platform::run;
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
 
@@ -22,12 +22,14 @@ class ControlTest : public testing::Test {
         seat_(rig_.leader(), failures_),
         operators_(rig_.leader(), seat_, rig_.incidents()),
         doors_(rig_.leader(), seat_, operators_) {
-    auto remote = platform::listen_tls(io_.get_executor(), "127.0.0.1", 0, certificates_.context(Role::Leader, "leader"),
-                                       [this](platform::ChannelPtr c) { return doors_.serve_remote(std::move(c)); });
+    auto remote = platform::listen_tls(
+        io_.get_executor(), "127.0.0.1", 0, certificates_.context(Role::Leader, "leader"),
+        [this](platform::ChannelPtr c) { return doors_.serve_remote(std::move(c)); });
     EXPECT_TRUE(remote.ok());
     remote_ = std::move(remote).value();
-    auto local = platform::listen_unix(io_.get_executor(), folder_ / "c.sock",
-                                       [this](platform::ChannelPtr c) { return doors_.serve_local(std::move(c)); });
+    auto local =
+        platform::listen_unix(io_.get_executor(), folder_ / "c.sock",
+                              [this](platform::ChannelPtr c) { return doors_.serve_local(std::move(c)); });
     EXPECT_TRUE(local.ok());
     local_ = std::move(local).value();
   }
@@ -40,7 +42,8 @@ class ControlTest : public testing::Test {
 
   asio::awaitable<platform::ChannelPtr> dial(Role role, std::string name) {
     auto context = certificates_.context(role, name);
-    auto channel = co_await platform::dial_tls("127.0.0.1", remote_->port(), context, Role::Leader, "leader", 5s);
+    auto channel =
+        co_await platform::dial_tls("127.0.0.1", remote_->port(), context, Role::Leader, "leader", 5s);
     EXPECT_TRUE(channel.ok());
     co_return *channel;
   }
@@ -118,11 +121,11 @@ TEST_F(ControlTest, WhoIsNotLetIn) {
       std::string code;
     };
     const std::vector<Case> cases{
-        {Role::Agent, "n1", "n2", "lab", "CERT_ROLE"},          // another node's name
+        {Role::Agent, "n1", "n2", "lab", "CERT_ROLE"},  // another node's name
         {Role::Agent, "stranger", "stranger", "lab", "UNKNOWN_NODE"},
         {Role::Agent, "n2", "n2", "other", "WRONG_CLUSTER"},
-        {Role::Leader, "second", "n3", "lab", "CERT_ROLE"},     // a leader does not dial a leader
-        {Role::Operator, "op", "n4", "lab", "UNKNOWN_TYPE"},    // an operator is no agent
+        {Role::Leader, "second", "n3", "lab", "CERT_ROLE"},   // a leader does not dial a leader
+        {Role::Operator, "op", "n4", "lab", "UNKNOWN_TYPE"},  // an operator is no agent
     };
     for (const auto& c : cases) {
       auto channel = co_await t->dial(c.role, c.name);

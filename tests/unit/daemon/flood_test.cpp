@@ -1,4 +1,5 @@
-// A flood of requests: exactly what the rate allows passes, memory stays flat, every other answer is a proper 429.
+// A flood of requests: exactly what the rate allows passes, memory stays flat, every other answer is a proper
+// 429.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -50,8 +51,10 @@ TEST(Flood, AdmitsExactlyWhatTheRateAllowsAndStaysSmall) {
   const auto before_memory = gateway::resident_bytes();
   const auto begin = platform::now();
   std::vector<std::thread> clients;
-  for (int i = 0; i < kClients; ++i) clients.emplace_back(client, i);
-  for (auto& thread : clients) thread.join();
+  for (int i = 0; i < kClients; ++i)
+    clients.emplace_back(client, i);
+  for (auto& thread : clients)
+    thread.join();
   EXPECT_EQ(strange, 0);
   EXPECT_EQ(wrong_retry, 0);
   EXPECT_EQ(good + refused, kRequests);

@@ -106,7 +106,8 @@ TEST(GatewayAnswer, NinthInFlightIsRefused) {  // E16
   options.rule.burst = 100;
   options.rule.in_flight = 8;
   GatewayRig rig(options);
-  rig.agent(0).script([&rig](platform::ChannelPtr c) -> asio::awaitable<void> { co_await rig.agent(0).until_closed(c); });
+  rig.agent(0).script(
+      [&rig](platform::ChannelPtr c) -> asio::awaitable<void> { co_await rig.agent(0).until_closed(c); });
   std::vector<std::unique_ptr<Connected>> clients;
   for (int i = 0; i < 8; ++i) {
     clients.push_back(std::make_unique<Connected>(rig.port()));
@@ -180,12 +181,14 @@ TEST(GatewayAnswer, WhatNoEngineShouldSee) {
       {GatewayRig::body("\"test_bad\":1"), "invalid_request"},
       {std::string(200, '[') + std::string(200, ']'), "invalid_request"},
       {GatewayRig::body("\"response_format\":{\"type\":\"json_object\"}"), "unsupported_by_profile"},
-      {GatewayRig::body("\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{}}"), "unsupported_by_profile"},
+      {GatewayRig::body("\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{}}"),
+       "unsupported_by_profile"},
       {GatewayRig::body("\"guided_json\":{}"), "unsupported_by_profile"},
       {GatewayRig::body("\"guided_choice\":[\"a\"]"), "unsupported_by_profile"},
       {GatewayRig::body("\"regex\":\"a+\""), "unsupported_by_profile"},
       {GatewayRig::body("\"ebnf\":\"x\""), "unsupported_by_profile"},
-      {GatewayRig::body("\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":true}}]"), "unsupported_by_profile"},
+      {GatewayRig::body("\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":true}}]"),
+       "unsupported_by_profile"},
       {GatewayRig::body("\"tool_choice\":\"required\""), "unsupported_by_profile"},
       {GatewayRig::body("\"n\":2"), "unsupported_by_profile"},
   };
@@ -194,7 +197,8 @@ TEST(GatewayAnswer, WhatNoEngineShouldSee) {
     EXPECT_EQ(reply.status, 400) << body;
     EXPECT_EQ(GatewayRig::code(reply), code) << body;
     const auto json = nlohmann::json::parse(reply.body);
-    for (const auto* field : {"message", "type", "param", "code"}) EXPECT_TRUE(json["error"].contains(field));
+    for (const auto* field : {"message", "type", "param", "code"})
+      EXPECT_TRUE(json["error"].contains(field));
   }
   EXPECT_EQ(rig.agent(0).arrivals().size(), 0u);
 }
@@ -203,8 +207,10 @@ TEST(GatewayAnswer, UnknownAndHarmlessFieldsPassThrough) {
   GatewayRig rig;
   rig.agent(0).script(whole_answer(200, kWhole));
   const std::string fields =
-      "\"temperature\":0.3,\"brand_new\":{\"x\":[1]},\"response_format\":{\"type\":\"text\"},\"guided_json\":null,"
-      "\"n\":1,\"tool_choice\":\"auto\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":false}}]";
+      "\"temperature\":0.3,\"brand_new\":{\"x\":[1]},\"response_format\":{\"type\":\"text\"},\"guided_json\":"
+      "null,"
+      "\"n\":1,\"tool_choice\":\"auto\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\","
+      "\"strict\":false}}]";
   EXPECT_EQ(rig.chat(fields).status, 200);
   ASSERT_EQ(rig.agent(0).arrivals().size(), 1u);
   EXPECT_EQ(rig.agent(0).arrivals()[0].body, GatewayRig::body(fields));
@@ -253,7 +259,9 @@ TEST(GatewayAnswer, DrainLeavesRequestsInFlightAlone) {
 
 TEST(GatewayAnswer, OtherPaths) {
   GatewayRig rig;
-  const auto get = [&](const std::string& path) { return ask(rig.port(), "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n"); };
+  const auto get = [&](const std::string& path) {
+    return ask(rig.port(), "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  };
   EXPECT_EQ(get("/v1/models").status, 200);
   EXPECT_NE(get("/v1/models").body.find("\"id\":\"m\""), std::string::npos);
   EXPECT_EQ(get("/healthz").status, 200);
@@ -274,7 +282,8 @@ TEST(GatewayAnswer, EveryAdmissionIsInTheLedgerWithItsEnd) {
   EXPECT_TRUE(rig.soon([&] { return rig.door().in_flight() == 0; }));
   auto database = platform::Database::open(rig.ledger_path(), platform::Database::Mode::ReadOnly);
   ASSERT_TRUE(database.ok());
-  auto query = database->prepare("SELECT replica, epoch, prompt_tokens, max_tokens, outcome, completion_tokens FROM requests");
+  auto query = database->prepare(
+      "SELECT replica, epoch, prompt_tokens, max_tokens, outcome, completion_tokens FROM requests");
   ASSERT_TRUE(query.ok());
   auto row = query->step();
   ASSERT_TRUE(row.ok() && *row);

@@ -17,7 +17,8 @@ std::vector<std::string> split(const std::string& bytes, std::size_t piece) {
   std::vector<std::string> events;
   for (std::size_t i = 0; i < bytes.size(); i += piece) {
     splitter.feed(bytes.substr(i, piece));
-    for (auto event = splitter.next(); !event.empty(); event = splitter.next()) events.push_back(event);
+    for (auto event = splitter.next(); !event.empty(); event = splitter.next())
+      events.push_back(event);
   }
   const auto rest = splitter.take_rest();
   if (!rest.empty()) events.push_back("rest:" + rest);
@@ -26,9 +27,10 @@ std::vector<std::string> split(const std::string& bytes, std::size_t piece) {
 
 TEST(EventSplitter, CutsAtBlankLinesWhateverThePiecesAre) {
   const std::string stream = "data: a\n\ndata: b\r\n\r\n: ping\n\nevent: x\ndata: c\n\ndata: hal";
-  const std::vector<std::string> expected{"data: a\n\n", "data: b\r\n\r\n", ": ping\n\n", "event: x\ndata: c\n\n",
-                                          "rest:data: hal"};
-  for (std::size_t piece = 1; piece <= stream.size(); ++piece) EXPECT_EQ(split(stream, piece), expected) << piece;
+  const std::vector<std::string> expected{"data: a\n\n", "data: b\r\n\r\n", ": ping\n\n",
+                                          "event: x\ndata: c\n\n", "rest:data: hal"};
+  for (std::size_t piece = 1; piece <= stream.size(); ++piece)
+    EXPECT_EQ(split(stream, piece), expected) << piece;
 }
 
 TEST(EventSplitter, TellsOfAnEventBeyondItsBound) {
@@ -41,7 +43,9 @@ TEST(EventSplitter, TellsOfAnEventBeyondItsBound) {
   EXPECT_TRUE(splitter.overflowed());
 }
 
-LedgerEntry entry(const std::string& id) { return {id, WallTime{}, "a", Epoch{3}, Tokens{5}, Tokens{6}}; }
+LedgerEntry entry(const std::string& id) {
+  return {id, WallTime{}, "a", Epoch{3}, Tokens{5}, Tokens{6}};
+}
 
 TEST(Ledger, KeepsTheBucketAndTheCountOverARestart) {
   Folder folder;

@@ -21,7 +21,8 @@ namespace troika::daemon {
 
 // A chunk of a streamed answer, as engines write them.
 inline std::string chunk_event(const std::string& text) {
-  return "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" + text + "\"},\"finish_reason\":null}]}\n\n";
+  return "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" + text +
+         "\"},\"finish_reason\":null}]}\n\n";
 }
 inline const std::string kFinishEvent =
     "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
@@ -79,8 +80,8 @@ class GatewayRig {
     routes_ = std::make_unique<gateway::RouteBook>(std::move(routes).value());
     for (std::size_t i = 0; i < options.agents; ++i) {
       const auto name = "n" + std::to_string(i);
-      agents_.push_back(std::make_unique<FakeAgent>(
-          io_, certificates_.context(platform::Role::Agent, name), good_stream()));
+      agents_.push_back(std::make_unique<FakeAgent>(io_, certificates_.context(platform::Role::Agent, name),
+                                                    good_stream()));
     }
     auto leader = certificates_.context(platform::Role::Leader, "leader");
     policies::Admission admission(options.rule);
@@ -96,9 +97,11 @@ class GatewayRig {
       const std::lock_guard guard(mutex_);
       failures_.push_back(std::move(failed));
     };
-    service_ = std::make_unique<gateway::Service>(facts, *door_, *ledger_, *routes_, count, worker_.get_executor(), hooks);
-    auto server = gateway::listen_http(io_.get_executor(), "127.0.0.1", 0,
-                                       [this](gateway::Exchange& e) { return service_->serve(e); }, options.http);
+    service_ = std::make_unique<gateway::Service>(facts, *door_, *ledger_, *routes_, count,
+                                                  worker_.get_executor(), hooks);
+    auto server = gateway::listen_http(
+        io_.get_executor(), "127.0.0.1", 0, [this](gateway::Exchange& e) { return service_->serve(e); },
+        options.http);
     EXPECT_TRUE(server.ok());
     server_ = std::move(server).value();
     port_ = server_->port();
@@ -109,7 +112,8 @@ class GatewayRig {
   ~GatewayRig() {
     on_thread([this] {
       server_->stop_accepting();
-      for (auto& agent : agents_) agent->stop();
+      for (auto& agent : agents_)
+        agent->stop();
     });
     io_.stop();
     thread_.join();
@@ -172,7 +176,8 @@ class GatewayRig {
     return ask(port_, post("/v1/chat/completions", body(fields)));
   }
   static std::string body(const std::string& fields) {
-    return "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]" + (fields.empty() ? "" : "," + fields) + "}";
+    return "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]" + (fields.empty() ? "" : "," + fields) +
+           "}";
   }
   static std::string code(const Reply& reply) {
     const auto json = nlohmann::json::parse(reply.body, nullptr, false);

@@ -80,7 +80,8 @@ TEST(GatewayStream, EngineErrorInTheStreamIsAFailureEvenWithDone) {
   GatewayRig rig;
   rig.agent(0).script([](platform::ChannelPtr c) -> asio::awaitable<void> {
     FakeAgent::head(c, 200, kStreamType);
-    FakeAgent::data(c, chunk_event("Hello") + "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n" + kDoneEvent);
+    FakeAgent::data(c, chunk_event("Hello") +
+                           "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n" + kDoneEvent);
     FakeAgent::end(c, true);
     co_return;
   });
@@ -202,7 +203,8 @@ TEST(GatewayStream, NoAnswerInTimeIs504) {
   options.agents = 1;
   options.delivery.first_byte = 200ms;
   GatewayRig rig(options);
-  rig.agent(0).script([&rig](platform::ChannelPtr c) -> asio::awaitable<void> { co_await rig.agent(0).until_closed(c); });
+  rig.agent(0).script(
+      [&rig](platform::ChannelPtr c) -> asio::awaitable<void> { co_await rig.agent(0).until_closed(c); });
   const auto reply = rig.chat(kStream);
   EXPECT_EQ(reply.status, 504);
   EXPECT_EQ(GatewayRig::code(reply), "upstream_timeout");
@@ -231,7 +233,8 @@ TEST(GatewayStream, ClientThatLeavesFreesTheSlotAndCancelsTheEngineOnce) {  // m
 
 TEST(GatewayStream, ClientThatLeavesBeforeTheFirstByteIsNotReplayed) {
   GatewayRig rig;
-  rig.agent(0).script([&rig](platform::ChannelPtr c) -> asio::awaitable<void> { co_await rig.agent(0).until_closed(c); });
+  rig.agent(0).script(
+      [&rig](platform::ChannelPtr c) -> asio::awaitable<void> { co_await rig.agent(0).until_closed(c); });
   {
     Connected client(rig.port());
     ASSERT_TRUE(client.send(post("/v1/chat/completions", GatewayRig::body(kStream))));
@@ -248,7 +251,8 @@ TEST(GatewayStream, EventBeyondAnyBoundIsCut) {
   rig.agent(0).script([](platform::ChannelPtr c) -> asio::awaitable<void> {
     FakeAgent::head(c, 200, kStreamType);
     FakeAgent::data(c, chunk_event("Hello"));
-    for (int i = 0; i < 40 && c->open(); ++i) FakeAgent::data(c, std::string(60000, 'x'));
+    for (int i = 0; i < 40 && c->open(); ++i)
+      FakeAgent::data(c, std::string(60000, 'x'));
     co_await FakeAgent::pause(100ms);
   });
   const auto reply = rig.chat(kStream);

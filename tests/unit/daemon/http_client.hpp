@@ -71,8 +71,8 @@ class Connected {
 
 struct Reply {
   int status = 0;
-  std::string head;  // lower case is not made of it
-  std::string body;  // chunks put together
+  std::string head;    // lower case is not made of it
+  std::string body;    // chunks put together
   bool whole = false;  // by Content-Length or the last chunk
 
   std::string header(const std::string& name) const {

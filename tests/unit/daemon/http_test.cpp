@@ -1,4 +1,5 @@
-// The HTTP server's limits: nothing that a client sends or withholds crashes it, grows it or keeps others out.
+// The HTTP server's limits: nothing that a client sends or withholds crashes it, grows it or keeps others
+// out.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +14,9 @@ using namespace std::chrono_literals;
 
 const std::string kGetHealth = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
 
-bool healthy(GatewayRig& rig) { return ask(rig.port(), kGetHealth).status == 200; }
+bool healthy(GatewayRig& rig) {
+  return ask(rig.port(), kGetHealth).status == 200;
+}
 
 TEST(Http, ConnectionIsKeptForTheNextRequest) {
   GatewayRig rig;
@@ -51,8 +54,8 @@ TEST(Http, OldClientsGetAStreamWithoutChunks) {
   GatewayRig rig;
   Connected client(rig.port());
   const auto body = GatewayRig::body("\"stream\":true");
-  ASSERT_TRUE(client.send("POST /v1/chat/completions HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) +
-                          "\r\n\r\n" + body));
+  ASSERT_TRUE(client.send("POST /v1/chat/completions HTTP/1.0\r\nContent-Length: " +
+                          std::to_string(body.size()) + "\r\n\r\n" + body));
   const auto all = client.to_the_end();
   EXPECT_EQ(all.find("Transfer-Encoding"), std::string::npos);
   EXPECT_EQ(all.substr(all.find("\r\n\r\n") + 4), chunk_event("Hello") + kFinishEvent + kDoneEvent);
@@ -61,8 +64,9 @@ TEST(Http, OldClientsGetAStreamWithoutChunks) {
 TEST(Http, BodyInChunksAndExpect) {
   GatewayRig rig;
   Connected client(rig.port());
-  ASSERT_TRUE(client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
-                          "Expect: 100-continue\r\n\r\n"));
+  ASSERT_TRUE(
+      client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+                  "Expect: 100-continue\r\n\r\n"));
   EXPECT_EQ(client.some().rfind("HTTP/1.1 100 ", 0), 0u);
   const auto body = GatewayRig::body("\"stream\":true");
   char size[16];
@@ -80,13 +84,17 @@ TEST(Http, HeadersBeyondTheLimitAre431) {
 
 TEST(Http, BodyBeyondTheLimitIs413WithoutBeingRead) {
   GatewayRig rig;
-  EXPECT_EQ(ask(rig.port(), "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n{").status, 413);
+  EXPECT_EQ(
+      ask(rig.port(), "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n{")
+          .status,
+      413);
   RigOptions options;
   options.http.body_bytes = 1000;
   GatewayRig small(options);
   Connected client(small.port());
-  ASSERT_TRUE(client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n800\r\n" +
-                          std::string(2048, ' ') + "\r\n"));
+  ASSERT_TRUE(client.send(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n800\r\n" +
+      std::string(2048, ' ') + "\r\n"));
   EXPECT_EQ(read_reply(client).status, 413);
 }
 
@@ -98,7 +106,8 @@ TEST(Http, AllBodiesTogetherAreBounded) {
   Connected first(rig.port());
   ASSERT_TRUE(first.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{"));
   std::this_thread::sleep_for(100ms);
-  const auto reply = ask(rig.port(), "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{");
+  const auto reply =
+      ask(rig.port(), "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{");
   EXPECT_EQ(reply.status, 503);
   first.close();
   std::this_thread::sleep_for(100ms);
@@ -128,8 +137,10 @@ TEST(Http, SilentConnectionsDoNotKeepOthersOut) {
   options.http.connections = 8;
   GatewayRig rig(options);
   std::vector<std::unique_ptr<Connected>> silent;
-  for (int i = 0; i < 20; ++i) silent.push_back(std::make_unique<Connected>(rig.port()));
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(healthy(rig));
+  for (int i = 0; i < 20; ++i)
+    silent.push_back(std::make_unique<Connected>(rig.port()));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(healthy(rig));
   rig.on_thread([&] { EXPECT_LE(rig.server().connections(), 8u); });
 }
 
@@ -141,7 +152,8 @@ TEST(Http, ClientThatReadsNothingIsCutOffAndTheEngineCancelled) {
   rig.agent(0).script([](platform::ChannelPtr c) -> asio::awaitable<void> {
     FakeAgent::head(c, 200, kStreamType);
     std::string events;
-    for (int i = 0; i < 300; ++i) events += chunk_event(std::string(100, 'x'));
+    for (int i = 0; i < 300; ++i)
+      events += chunk_event(std::string(100, 'x'));
     while (c->open()) {
       const auto written = co_await c->write({platform::Frame::Kind::Raw, events}, std::chrono::seconds{10});
       if (!written.ok()) break;
@@ -189,9 +201,12 @@ TEST(Http, SeededGarbageNeverHarms) {
     const auto changes = 1 + random() % 8;
     for (unsigned i = 0; i < changes; ++i) {
       const auto at = random() % bytes.size();
-      if (random() % 3 == 0) bytes.erase(at, 1 + random() % 9);
-      else if (random() % 2 == 0) bytes[at] = static_cast<char>(random() % 256);
-      else bytes.insert(at, 1 + random() % 9, static_cast<char>(random() % 256));
+      if (random() % 3 == 0)
+        bytes.erase(at, 1 + random() % 9);
+      else if (random() % 2 == 0)
+        bytes[at] = static_cast<char>(random() % 256);
+      else
+        bytes.insert(at, 1 + random() % 9, static_cast<char>(random() % 256));
     }
     Connected client(rig.port());
     (void)client.send(bytes);

@@ -10,7 +10,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-WallTime at(std::int64_t ms) { return WallTime{std::chrono::milliseconds{ms}}; }
+WallTime at(std::int64_t ms) {
+  return WallTime{std::chrono::milliseconds{ms}};
+}
 
 class IncidentsTest : public testing::Test {
  protected:
@@ -34,7 +36,9 @@ class IncidentsTest : public testing::Test {
 
 TEST_F(IncidentsTest, FromFirstSignToRecovery) {
   ASSERT_TRUE(incidents_->open("replica a", "failed", {died()}, at(1000)).ok());
-  ASSERT_TRUE(incidents_->open("replica a", "again", {died(), finding(Code::NODE_LOST, "n1", "n1", "gone")}, at(2000)).ok());
+  ASSERT_TRUE(
+      incidents_->open("replica a", "again", {died(), finding(Code::NODE_LOST, "n1", "n1", "gone")}, at(2000))
+          .ok());
   EXPECT_TRUE(*incidents_->note("replica a", "stopped a/1", {}, at(3000)));
   ASSERT_TRUE(incidents_->close("replica a", "serves again", at(4000)).ok());
   ASSERT_TRUE(incidents_->open("replica a", "second", {}, at(5000)).ok());
@@ -83,10 +87,11 @@ TEST_F(IncidentsTest, OneIncidentIsBounded) {
 
 TEST_F(IncidentsTest, OldClosedOnesGoAndOpenOnesStay) {  // mode 86
   ASSERT_TRUE(incidents_->open("node n1", "stays", {}, at(1)).ok());
-  ASSERT_TRUE(store_->database()
-                  .execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) "
-                           "INSERT INTO incidents (opened, closed, subject, title) SELECT i, i, 'x', 'y' FROM n")
-                  .ok());
+  ASSERT_TRUE(
+      store_->database()
+          .execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) "
+                   "INSERT INTO incidents (opened, closed, subject, title) SELECT i, i, 'x', 'y' FROM n")
+          .ok());
   ASSERT_TRUE(incidents_->open("replica a", "new", {}, at(2)).ok());
   auto count = store_->database().prepare("SELECT count(*) FROM incidents");
   ASSERT_TRUE(count.ok() && *count->step());
@@ -107,7 +112,8 @@ protocol::RequestFailed failed(const std::string& id) {
 TEST_F(IncidentsTest, FailedRequestsBelongToTheReplicasIncident) {
   RequestFailures failures(*incidents_);
   const Instant begin{1h};
-  for (int i = 0; i < 20; ++i) failures.take(failed("r" + std::to_string(i)), begin);
+  for (int i = 0; i < 20; ++i)
+    failures.take(failed("r" + std::to_string(i)), begin);
   ASSERT_TRUE(failures.tick(begin + 1s, at(1)).ok());
   EXPECT_TRUE(list().empty());  // the agent's word may be on its way
   ASSERT_TRUE(incidents_->open("replica a", "a/1 died", {died()}, at(2)).ok());

@@ -64,8 +64,9 @@ class LeaderRig {
  public:
   LeaderRig() : config_(lab_config(folder_ / "manifest.json")) {
     const auto written = platform::write_file_durably(
-        config_.model.manifest, R"({"format":1,"model":"m","revision":"r","files":{"config.json":{"bytes":2,"sha256":")" +
-                                    std::string(64, 'a') + "\"}}}");
+        config_.model.manifest,
+        R"({"format":1,"model":"m","revision":"r","files":{"config.json":{"bytes":2,"sha256":")" +
+            std::string(64, 'a') + "\"}}}");
     EXPECT_TRUE(written.ok());
     start();
   }
@@ -81,8 +82,10 @@ class LeaderRig {
     incidents_ = std::make_unique<Incidents>(*store_);
     leader_ = std::make_unique<Leader>(
         config_, *store_, *incidents_,
-        Leader::Clock{[this] { return now_; }, [this] { return WallTime{std::chrono::milliseconds{wall_ms_}}; }},
-        Leader::Hooks{[this](const Error& e) { broken.push_back(e); }, [this](const protocol::Route& r) { routes.push_back(r); },
+        Leader::Clock{[this] { return now_; },
+                      [this] { return WallTime{std::chrono::milliseconds{wall_ms_}}; }},
+        Leader::Hooks{[this](const Error& e) { broken.push_back(e); },
+                      [this](const protocol::Route& r) { routes.push_back(r); },
                       [this](const policies::FinishCommand& c) {
                         finished.push_back(c);
                         if (on_finished) on_finished(c);
@@ -116,7 +119,8 @@ class LeaderRig {
     auto envelope = protocol::parse_envelope(protocol::encode(message, next_id_++));
     return leader_->received(agent.node, agent.session, *envelope);
   }
-  protocol::StageReport report(const std::string& replica, std::uint32_t rank, std::uint64_t epoch, protocol::StageState state) {
+  protocol::StageReport report(const std::string& replica, std::uint32_t rank, std::uint64_t epoch,
+                               protocol::StageState state) {
     protocol::StageReport r;
     r.replica = replica;
     r.rank = Rank{rank};

@@ -69,7 +69,8 @@ TEST(Leader, StageEventIsAcknowledgedOnceWrittenAndRepeatsAreHarmless) {
   EXPECT_TRUE(rig.say(n2, event));
   EXPECT_TRUE(rig.say(n2, event));
   int acks = 0;
-  for (const auto& ack : n2.line->all<protocol::StageEventAck>()) acks += ack.event == event.event;
+  for (const auto& ack : n2.line->all<protocol::StageEventAck>())
+    acks += ack.event == event.event;
   EXPECT_EQ(acks, 2);
   auto count = rig.store().database().prepare("SELECT count(*) FROM stage_events WHERE event = 'n2-boot-77'");
   ASSERT_TRUE(count.ok() && *count->step());
@@ -197,8 +198,10 @@ TEST(Leader, NothingIsDoneAboutWhatCannotBeWritten) {
   LeaderRig rig;
   const auto n1 = rig.connect("n1");
   const auto n2 = rig.connect("n2");
-  ASSERT_TRUE(rig.store().database().execute("CREATE TRIGGER full BEFORE INSERT ON replicas BEGIN SELECT raise(ABORT, "
-                                             "'database or disk is full'); END")
+  ASSERT_TRUE(rig.store()
+                  .database()
+                  .execute("CREATE TRIGGER full BEFORE INSERT ON replicas BEGIN SELECT raise(ABORT, "
+                           "'database or disk is full'); END")
                   .ok());
   rig.leader().wish(3, protocol::Verb::Start, "a");
   rig.pass(250ms);
@@ -213,8 +216,10 @@ TEST(Leader, EventThatCannotBeWrittenIsNotAcknowledged) {
   LeaderRig rig;
   auto [n1, n2] = rig.serve_a();
   const auto acks = n2.line->all<protocol::StageEventAck>().size();
-  ASSERT_TRUE(rig.store().database().execute("CREATE TRIGGER full BEFORE INSERT ON stage_events BEGIN SELECT raise(ABORT, "
-                                             "'database or disk is full'); END")
+  ASSERT_TRUE(rig.store()
+                  .database()
+                  .execute("CREATE TRIGGER full BEFORE INSERT ON stage_events BEGIN SELECT raise(ABORT, "
+                           "'database or disk is full'); END")
                   .ok());
   rig.event(n2, rig.report("a", 1, 1, StageState::Exited));
   EXPECT_EQ(rig.broken.size(), 1u);

@@ -1,7 +1,8 @@
 // The leader's store: what is written is there, what cannot be written is told, a damaged file is left alone.
+#include "daemon/store/store.hpp"
+
 #include <gtest/gtest.h>
 
-#include "daemon/store/store.hpp"
 #include "tests/unit/platform/folder.hpp"
 
 namespace troika::daemon {
@@ -9,7 +10,9 @@ namespace {
 
 using platform::Folder;
 
-WallTime at(std::int64_t ms) { return WallTime{std::chrono::milliseconds{ms}}; }
+WallTime at(std::int64_t ms) {
+  return WallTime{std::chrono::milliseconds{ms}};
+}
 
 policies::StoredReplica replica(std::uint64_t epoch) {
   policies::StoredReplica r;
@@ -46,8 +49,8 @@ TEST(Store, EveryFieldOfAReplicaComesBack) {
   const auto replicas = *store.replicas();
   ASSERT_EQ(replicas.size(), 1u);
   EXPECT_EQ(replicas[0].name, "a");
-  EXPECT_TRUE(replicas[0].desired_running && replicas[0].proven && replicas[0].breaker_open && replicas[0].ended &&
-              replicas[0].released && replicas[0].active);
+  EXPECT_TRUE(replicas[0].desired_running && replicas[0].proven && replicas[0].breaker_open &&
+              replicas[0].ended && replicas[0].released && replicas[0].active);
   EXPECT_EQ(replicas[0].epoch, Epoch{9});
   EXPECT_EQ(replicas[0].failures, 3u);
   EXPECT_EQ(replicas[0].kv_capacity, Tokens{4096});
