@@ -152,6 +152,7 @@ void ClusterState::on(const StageReported& event) {
     std::erase_if(node->strays,
                   [&](const Stray& s) { return s.stage == report.stage && s.epoch <= report.epoch; });
   RankState* rank = rank_on(event.node, report.stage);
+  if (rank != nullptr && r->released && report.epoch == r->epoch) take_findings(*r, *rank, report);
   if (rank != nullptr && !r->released && report.epoch == r->epoch) {
     take_report(*r, *rank, report);
   } else if (report.fact != StageFact::Absent) {
@@ -161,6 +162,18 @@ void ClusterState::on(const StageReported& event) {
   }
 }
 
+// Why a stage ended, kept once. Once its replica's end is decided it goes into the incident by itself; an
+// agent that was away may even tell it after all is released (it hands over then what it saw).
+void ClusterState::take_findings(ReplicaState& r, RankState& rank, const ReportedStage& report) {
+  if (alive(report.fact) || (report.exit_requested && report.fact != StageFact::NotReleased)) return;
+  const auto known = static_cast<std::ptrdiff_t>(rank.findings.size());
+  add_findings(rank.findings, report.findings);
+  std::vector<Finding> news(rank.findings.begin() + known, rank.findings.end());
+  if (!news.empty() && r.ended)
+    note_incident(r, line(text(report.stage), " of epoch ", report.epoch, " reported its end"),
+                  std::move(news));
+}
+
 // A report on the replica's own epoch. Reports may come late or twice (an agent hands over what it saw while
 // no leader listened), so a living stage never goes back to an earlier state, and an ended one does not come
 // to life again.
@@ -168,14 +181,7 @@ void ClusterState::take_report(ReplicaState& r, RankState& rank, const ReportedS
   if (report.progress > rank.progress || report.fact != rank.fact)
     r.waited_from = std::max(r.waited_from, now);
   rank.progress = std::max(rank.progress, report.progress);
-  if (!alive(report.fact) && (!report.exit_requested || report.fact == StageFact::NotReleased)) {
-    const auto known = static_cast<std::ptrdiff_t>(rank.findings.size());
-    add_findings(rank.findings, report.findings);
-    std::vector<Finding> news(rank.findings.begin() + known, rank.findings.end());
-    if (!news.empty() && r.phase == Phase::Stopping)
-      note_incident(r, line(text(report.stage), " of epoch ", report.epoch, " reported its end"),
-                    std::move(news));
-  }
+  take_findings(r, rank, report);
   switch (report.fact) {
     case StageFact::Unknown:
       break;

@@ -160,6 +160,7 @@ struct ClusterState {
   ReplicaState* replica_named(const std::string& name);
   RankState* rank_on(const std::string& node, const StageId& stage);
   void take_report(ReplicaState& r, RankState& rank, const ReportedStage& report);
+  void take_findings(ReplicaState& r, RankState& rank, const ReportedStage& report);
   void add_stray(NodeState& node, const ReportedStage& report);
   void sweep();
   bool has_stray_of(const NodeState& node, const std::string& replica) const;

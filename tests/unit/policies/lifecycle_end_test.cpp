@@ -60,6 +60,25 @@ TEST_F(End, RestartWaitsForTheReleaseOfEveryRankThenBacksOff) {
   EXPECT_EQ(rig.view("a").epoch, Epoch{2});
 }
 
+// The agent was away when its stage died; it comes back, lists nothing any more, and hands over what it kept.
+TEST_F(End, TrueEndThatIsToldAfterTheReleaseStillGoesIntoTheIncident) {
+  rig.to_serving("a");
+  rig.disconnect("n2");
+  fail("a");
+  rig.report("a", 0, StageFact::Absent);
+  rig.report("a", 2, StageFact::Absent);
+  rig.connect("n2");
+  EXPECT_EQ(rig.phase("a"), Phase::Stopped) << "all is released";
+  const Finding truth = finding(Code::STAGE_DIED, "n2", "a/1", "killed by signal 12");
+  rig.report("a", 1, StageFact::Exited, {truth});
+  ASSERT_EQ(rig.got<NoteIncident>().size(), 1u);
+  EXPECT_EQ(rig.got<NoteIncident>()[0].findings, std::vector<Finding>{truth});
+  rig.report("a", 1, StageFact::Absent, {truth});
+  EXPECT_TRUE(rig.got<NoteIncident>().empty()) << "once";
+  rig.pass(2s);
+  EXPECT_EQ(rig.phase("a"), Phase::Verifying) << "the late word is in nobody's way";
+}
+
 TEST_F(End, UnansweredStopIsSentAgain) {
   rig.to_serving("a");
   fail("a");
