@@ -17,6 +17,7 @@ class ChannelTest : public testing::Test {
  protected:
   // A connected pair: `ours` of the dialler, `theirs` of the listener.
   void connect() {
+    theirs_.reset();  // of a connection before
     auto made = listen_tls(io_.get_executor(), "127.0.0.1", 0, leader_,
                            [this](ChannelPtr channel) -> asio::awaitable<void> {
                              theirs_ = std::move(channel);
