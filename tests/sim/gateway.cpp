@@ -24,8 +24,7 @@ void Gateway::start() {
   waiters_.clear();
   admission_ = Admission(rule_);
   admission_.restore(record_, "boot-" + std::to_string(boot_), clock());
-  to_leader_ =
-      std::make_shared<Pipe>(world_.events, world_.random, world_.faults.on, [this] { return cut_until_; });
+  to_leader_ = world_.new_pipe([this] { return cut_until_; });
   tell([term = fence_.term](Leader& leader) { leader.on_gateway(term); });
 }
 

@@ -25,8 +25,7 @@ bool has(const std::string& text, std::string_view part) {
 }  // namespace
 
 Leader::Leader(World& world, int id) : world_(world), id_(id), cluster_(world.plan) {
-  to_gateway_ = std::make_shared<Pipe>(world.events, world.random, world.faults.on,
-                                       [&world] { return world.gateway->listens_from(); });
+  to_gateway_ = world.new_pipe([&world] { return world.gateway->listens_from(); });
 }
 
 std::uint64_t Leader::random_below(std::uint64_t bound) {

@@ -96,9 +96,8 @@ void Node::open_session(int leader) {
   session->node = index_;
   session->leader = leader;
   session->heard_at_agent = session->heard_at_leader = world_.events.now();
-  session->to_agent = std::make_shared<Pipe>(world_.events, world_.random, world_.faults.on,
-                                             [this] { return to_agent_from_; });
-  session->to_leader = std::make_shared<Pipe>(world_.events, world_.random, world_.faults.on, [this, leader] {
+  session->to_agent = world_.new_pipe([this] { return to_agent_from_; });
+  session->to_leader = world_.new_pipe([this, leader] {
     const Leader* l = world_.leader(leader);
     return std::max(to_leader_from_, l == nullptr ? Instant{} : l->listens_from());
   });

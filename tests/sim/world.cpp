@@ -97,6 +97,17 @@ World::World(std::uint64_t run_seed, Mutation mutated)
   gateway = std::make_unique<Gateway>(*this, rule);
 }
 
+World::~World() {
+  for (const std::weak_ptr<Pipe>& pipe : pipes_)
+    if (const std::shared_ptr<Pipe> left = pipe.lock()) left->close();
+}
+
+std::shared_ptr<Pipe> World::new_pipe(std::function<Instant()> ready) {
+  auto pipe = std::make_shared<Pipe>(events, random, faults.on, std::move(ready));
+  pipes_.push_back(pipe);
+  return pipe;
+}
+
 Leader* World::leader(int id) {
   Leader* l = leaders[static_cast<std::size_t>(id)].get();
   return l->alive() ? l : nullptr;

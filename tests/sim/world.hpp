@@ -251,11 +251,15 @@ struct Faults {
 
 struct World {
   World(std::uint64_t seed, Mutation mutated);
+  ~World();  // messages under way hold their session, which holds the pipe they are in
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
 
   // Runs the whole schedule; false: a check failed.
   bool run();
   void print_failure() const;
 
+  std::shared_ptr<Pipe> new_pipe(std::function<Instant()> ready);
   Leader* leader(int id);
   Leader* newest_leader();  // alive, else none
   void start_leader();
@@ -286,6 +290,8 @@ struct World {
   std::uint64_t uids = 0;
 
  private:
+  std::vector<std::weak_ptr<Pipe>> pipes_;
+
   void run_for(Duration length, const std::function<bool()>& until = nullptr);
   void fault();
   void wish(policies::Wish wish, const std::string& replica);
