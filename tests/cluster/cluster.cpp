@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <stdexcept>
 
 #include "cli/demo/kept.hpp"
 #include "cli/local/sweep.hpp"
@@ -47,21 +48,21 @@ void ClusterTest::TearDown() {
 
 void ClusterTest::make(Options options) {
   auto made = LocalCluster::make(std::move(options));
-  ASSERT_TRUE(made.ok()) << made.error().message();
+  if (!made.ok()) throw std::runtime_error(made.error().message());
   cluster_ = *std::move(made);
 }
 
 void ClusterTest::start() {
   const Status started = cluster_->start();
-  ASSERT_TRUE(started.ok()) << started.error().message();
+  if (!started.ok()) throw std::runtime_error(started.error().message());
   wait("every agent and the gateway are connected",
        [](const auto& s) { return demo::all_connected(s) && s.gateway.connected; });
 }
 
 void ClusterTest::serve() {
   const auto done = cluster_->command(protocol::Verb::Start, "");
-  ASSERT_TRUE(done.ok()) << done.error.message();
-  ASSERT_LE(done.reply->verdict, Verdict::Warning) << done.reply->text;
+  if (!done.ok()) throw std::runtime_error(done.error.message());
+  if (done.reply->verdict > Verdict::Warning) throw std::runtime_error(done.reply->text);
   wait("both replicas serve", [](const auto& s) { return demo::all_serve(s) && !demo::routed(s).empty(); });
 }
 
@@ -72,22 +73,22 @@ void ClusterTest::end() {
 
 protocol::StatusReply ClusterTest::status() const {
   const auto answer = cluster_->status();
-  EXPECT_TRUE(answer.ok()) << answer.error.message();
-  return answer.ok() ? *answer.reply : protocol::StatusReply{};
+  if (!answer.ok()) throw std::runtime_error(answer.error.message());
+  return *answer.reply;
 }
 
 protocol::StatusReply ClusterTest::wait(const std::string& what, const Condition& holds,
                                         std::chrono::seconds limit) const {
   const auto seen = cluster_->wait_for(what, holds, patience(limit));
-  EXPECT_TRUE(seen.ok()) << seen.error().message();
-  return seen.ok() ? *seen : protocol::StatusReply{};
+  if (!seen.ok()) throw std::runtime_error(seen.error().message());
+  return *seen;
 }
 
 pid_t ClusterTest::pid_of(const std::string& stage) const {
   const auto now = status();
   const auto* const one = demo::stage(now, stage);
-  EXPECT_NE(one, nullptr) << stage;
-  return one == nullptr ? 0 : static_cast<pid_t>(one->pid);
+  if (one == nullptr) throw std::runtime_error("no stage " + stage);
+  return static_cast<pid_t>(one->pid);
 }
 
 std::unique_ptr<Stream> ClusterTest::stream(std::uint32_t max_tokens) const {

@@ -40,7 +40,7 @@ class ClusterTest : public testing::Test {
   void TearDown()
       override;  // tells the ends of the logs where the test failed; a cluster that is left goes by force
 
-  // Files and processes; fails the test on any error.
+  // Whatever a test cannot go on without throws, and so ends and fails it.
   void make(Options options = tiny_cluster());
   void start();  // all agents and the gateway connected
   void serve();  // both replicas serve

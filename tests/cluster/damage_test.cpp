@@ -48,7 +48,11 @@ TEST_F(Damage, AStoreDamagedUnderARunningClusterStopsTheNextLeaderAndNothingElse
   start();
   serve();
   const auto stages = demo::running_stages(status());
-  kill(cluster_->leader());
+  // By SIGTERM, so that all of its write-ahead log is in the file that is damaged then.
+  ASSERT_EQ(::kill(cluster_->leader(), SIGTERM), 0);
+  const auto told = cluster_->children().wait(cluster_->leader(), patience(std::chrono::seconds{30}));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(text(*told), "exit 0");
   const std::string path = cluster_->layout().leader_state() + "/troika.sqlite";
   const auto good = platform::read_file(path, kMaxFile);
   ASSERT_TRUE(good.ok());
@@ -58,7 +62,7 @@ TEST_F(Damage, AStoreDamagedUnderARunningClusterStopsTheNextLeaderAndNothingElse
   ASSERT_TRUE(ended) << "it runs";
   EXPECT_EQ(text(*ended), "exit 2");
   EXPECT_TRUE(ask().whole()) << "the gateway goes on";
-  // Mended (with its write-ahead log still beside it), the next leader adopts what runs.
+  // Mended, the next leader adopts what runs.
   ASSERT_TRUE(platform::write_file_durably(path, *good).ok());
   ASSERT_TRUE(cluster_->start_leader().ok());
   const auto after = wait("all adopted", [](const auto& s) { return all_connected(s) && all_serve(s); });
@@ -133,7 +137,8 @@ TEST_F(FullDisk, WhileServingNoRequestPassesUnrecordedAndNothingIsLost) {
     return all_connected(s) && all_serve(s) && !demo::routed(s).empty();
   });
   EXPECT_EQ(demo::running_stages(after), demo::running_stages(before));
-  EXPECT_TRUE(ask().whole());
+  const auto outcome = ask();
+  EXPECT_TRUE(outcome.whole()) << demo::described(outcome);
   const auto stopped = cluster_->command(protocol::Verb::Stop, "");
   EXPECT_TRUE(stopped.ok()) << stopped.error.message();
 }
