@@ -108,6 +108,7 @@ asio::awaitable<void> tick(Parts& parts) {
     if (!parts.gateway.running()) parts.leader.no_gateway();
     if (auto written = parts.failures.tick(now, platform::wall_now()); !written.ok())
       end_broken(written.error());
+    parts.seat.tick();
     parts.operators.tick();
     timer.expires_after(kTick);
     co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, error));

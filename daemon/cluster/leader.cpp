@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/model/manifest.hpp"
 #include "platform/log.hpp"
 
 namespace troika::daemon {
@@ -21,6 +22,8 @@ Status Leader::start() {
   TROIKA_TRY(replicas, store_.replicas());
   TROIKA_TRY(verifications, store_.last_verifications());
   nodes_.recall(verifications);
+  if (auto manifest = model::read_manifest(config_.model.manifest); !manifest.ok())
+    platform::log("no replica can be verified until this is corrected: " + manifest.error().message());
   step(policies::LeaderStarted{term, std::move(replicas)});
   return Done{};
 }

@@ -19,7 +19,18 @@ void GatewaySeat::send(const T& message) {
 }
 
 void GatewaySeat::give(const protocol::Route& route) {
+  given_at_ = leader_.now();
   send(route);
+}
+
+bool GatewaySeat::up_to_date() const {
+  const auto& route = leader_.route();
+  return route && applied_.term == route->term && applied_.generation == route->generation;
+}
+
+void GatewaySeat::tick() {
+  if (!channel_ || !leader_.route() || up_to_date() || leader_.now() - given_at_ < kRepeat) return;
+  give(*leader_.route());
 }
 
 boost::asio::awaitable<void> GatewaySeat::serve(platform::ChannelPtr channel, protocol::Envelope first) {
@@ -77,11 +88,8 @@ void GatewaySeat::take(const protocol::RouteApplied& applied) {
 
 void GatewaySeat::take(const protocol::GatewayStats& stats) {
   stats_ = stats;
-  const auto& route = leader_.route();
   // Only figures taken after the route in force was applied tell that nothing new can be in flight.
-  if (route && applied_.term == route->term && applied_.generation == route->generation &&
-      stats.generation == route->generation)
-    leader_.gateway_loads(stats.loads);
+  if (up_to_date() && stats.generation == applied_.generation) leader_.gateway_loads(stats.loads);
 }
 
 void GatewaySeat::take(const protocol::RequestFailed& failed) {

@@ -1,5 +1,6 @@
 #include "daemon/control/operators.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -15,7 +16,7 @@ void Operators::send(const platform::ChannelPtr& channel, const T& message) {
 boost::asio::awaitable<void> Operators::serve(platform::ChannelPtr channel, protocol::Envelope first) {
   take(channel, first);
   while (channel->open()) {
-    auto frame = co_await channel->read(kSilence);
+    auto frame = co_await channel->read(waits(channel) ? kSilenceOfWaiting : kSilence);
     if (!frame.ok() || frame->kind != platform::Frame::Kind::Message) break;
     auto envelope = protocol::parse_envelope(frame->payload);
     if (!envelope.ok()) {
@@ -28,6 +29,11 @@ boost::asio::awaitable<void> Operators::serve(platform::ChannelPtr channel, prot
   channel->close();
   // The commands themselves go on.
   std::erase_if(waiting_, [&](const auto& w) { return w.second.channel == channel; });
+}
+
+bool Operators::waits(const platform::ChannelPtr& channel) const {
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [&](const auto& waiting) { return waiting.second.channel == channel; });
 }
 
 void Operators::take(const platform::ChannelPtr& channel, const protocol::Envelope& envelope) {

@@ -18,8 +18,10 @@ class Operators {
  public:
   // Progress lines of one command are at least this far apart.
   static constexpr Duration kProgressPause = std::chrono::milliseconds{500};
-  // `troika status --watch` asks each second; a connection silent for so long is abandoned.
+  // `troika status --watch` asks each second; a connection silent for so long is abandoned. One that waits
+  // for a command has nothing to say, however long a load takes.
   static constexpr Duration kSilence = std::chrono::minutes{10};
+  static constexpr Duration kSilenceOfWaiting = std::chrono::hours{24};
 
   Operators(Leader& leader, const GatewaySeat& gateway, Incidents& incidents)
       : leader_(leader), gateway_(gateway), incidents_(incidents) {}
@@ -38,6 +40,7 @@ class Operators {
     Instant told_at;
   };
 
+  bool waits(const platform::ChannelPtr& channel) const;
   void take(const platform::ChannelPtr& channel, const protocol::Envelope& envelope);
   void take(const platform::ChannelPtr& channel, std::uint64_t id, const protocol::StatusRequest& request);
   void take(const platform::ChannelPtr& channel, std::uint64_t id, const protocol::Command& command);

@@ -223,6 +223,13 @@ TEST_F(ControlTest, GatewayIsGivenTheRouteAndItsTermIsHeard) {
     const auto route = co_await expect<protocol::Route>(channel);
     EXPECT_EQ(route.term, Term{31});
     EXPECT_EQ(route.targets.size(), 1u);
+    // Not applied (its disk was full): given again, later.
+    t->rig_.pass(1s);
+    t->seat_.tick();
+    t->rig_.pass(GatewaySeat::kRepeat);
+    t->seat_.tick();
+    const auto again = co_await expect<protocol::Route>(channel);
+    EXPECT_EQ(again, route);
     send(channel, protocol::RouteApplied{route.term, route.generation}, 2);
     protocol::GatewayStats stats;
     stats.generation = route.generation;

@@ -295,5 +295,22 @@ TEST(GatewayAnswer, EveryAdmissionIsInTheLedgerWithItsEnd) {
   EXPECT_EQ(query->integer(5), 3);
 }
 
+TEST(GatewayAnswer, WhatCannotBeWrittenIsNotPassedOn) {
+  GatewayRig rig;
+  auto database = platform::Database::open(rig.ledger_path(), platform::Database::Mode::ReadWrite);
+  ASSERT_TRUE(database.ok());
+  ASSERT_TRUE(database
+                  ->execute("CREATE TRIGGER full BEFORE INSERT ON requests BEGIN SELECT raise(ABORT, "
+                            "'database or disk is full'); END")
+                  .ok());
+  const auto reply = rig.chat();
+  EXPECT_EQ(reply.status, 500);
+  EXPECT_EQ(GatewayRig::code(reply), "internal_error");
+  EXPECT_EQ(rig.agent(0).arrivals().size(), 0u);
+  rig.on_thread([&] { EXPECT_EQ(rig.door().in_flight(), 0u); });
+  ASSERT_TRUE(database->execute("DROP TRIGGER full").ok());
+  EXPECT_EQ(rig.chat("\"stream\":true").status, 200);
+}
+
 }  // namespace
 }  // namespace troika::daemon
