@@ -48,22 +48,24 @@ TEST_F(Damage, AStoreDamagedUnderARunningClusterStopsTheNextLeaderAndNothingElse
   start();
   serve();
   const auto stages = demo::running_stages(status());
-  // By SIGTERM, so that all of its write-ahead log is in the file that is damaged then.
-  ASSERT_EQ(::kill(cluster_->leader(), SIGTERM), 0);
-  const auto told = cluster_->children().wait(cluster_->leader(), patience(std::chrono::seconds{30}));
-  ASSERT_TRUE(told);
-  EXPECT_EQ(text(*told), "exit 0");
+  kill(cluster_->leader());
   const std::string path = cluster_->layout().leader_state() + "/troika.sqlite";
+  // The store is two files: a sound write-ahead log would mend what is damaged beside it.
   const auto good = platform::read_file(path, kMaxFile);
-  ASSERT_TRUE(good.ok());
-  ASSERT_TRUE(platform::write_file_durably(path, "this is no database\n" + std::string(8192, 'x')).ok());
+  const auto good_log = platform::read_file(path + "-wal", kMaxFile);
+  ASSERT_TRUE(good.ok() && good_log.ok());
+  const std::string garbage = "this is no database\n" + std::string(8192, 'x');
+  for (const char* const file : {"", "-wal"})
+    ASSERT_TRUE(platform::write_file_durably(path + file, garbage).ok());
   ASSERT_TRUE(cluster_->start_leader().ok());
   const auto ended = cluster_->children().wait(cluster_->leader(), patience(std::chrono::seconds{30}));
   ASSERT_TRUE(ended) << "it runs";
   EXPECT_EQ(text(*ended), "exit 2");
   EXPECT_TRUE(ask().whole()) << "the gateway goes on";
   // Mended, the next leader adopts what runs.
+  EXPECT_EQ(*platform::read_file(path, kMaxFile), garbage);
   ASSERT_TRUE(platform::write_file_durably(path, *good).ok());
+  ASSERT_TRUE(platform::write_file_durably(path + "-wal", *good_log).ok());
   ASSERT_TRUE(cluster_->start_leader().ok());
   const auto after = wait("all adopted", [](const auto& s) { return all_connected(s) && all_serve(s); });
   EXPECT_EQ(demo::running_stages(after), stages);
@@ -137,8 +139,11 @@ TEST_F(FullDisk, WhileServingNoRequestPassesUnrecordedAndNothingIsLost) {
     return all_connected(s) && all_serve(s) && !demo::routed(s).empty();
   });
   EXPECT_EQ(demo::running_stages(after), demo::running_stages(before));
-  const auto outcome = ask();
-  EXPECT_TRUE(outcome.whole()) << demo::described(outcome);
+  // What was refused for want of a record has used up its place of the rate, so one more may be refused for
+  // that.
+  const Status again = cluster_->wait_until(
+      "a request is answered", [&] { return ask().whole(); }, patience(std::chrono::seconds{30}));
+  EXPECT_TRUE(again.ok()) << again.error().message();
   const auto stopped = cluster_->command(protocol::Verb::Stop, "");
   EXPECT_TRUE(stopped.ok()) << stopped.error.message();
 }

@@ -21,10 +21,7 @@ std::string troika() {
 
 class Demo : public testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(std::filesystem::create_directory(folder_));
-    ::setenv("TMPDIR", folder_.c_str(), 1);
-  }
+  void SetUp() override { ASSERT_TRUE(std::filesystem::create_directory(folder_)); }
   void TearDown() override {
     if (HasFailure()) std::cout << output("out") << output("again");
     for (const std::string& root : roots())
@@ -35,7 +32,7 @@ class Demo : public testing::Test {
   pid_t start(const std::string& log = "out", std::vector<std::string> more = {}) {
     std::vector<std::string> arguments{"demo"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const auto pid = children_.spawn({troika(), arguments, {}, folder_ + "/" + log});
+    const auto pid = children_.spawn({troika(), arguments, {{"TMPDIR", folder_}}, folder_ + "/" + log});
     EXPECT_TRUE(pid.ok()) << pid.error().message();
     return pid.ok() ? *pid : 0;
   }
