@@ -164,7 +164,6 @@ void Session::take(std::uint64_t, const protocol::HeartbeatAck&) {
 
 void Session::take(std::uint64_t id, const protocol::Verify& message) {
   if (!obey(id, policies::check_verify(parts_.fence.state(), message.term))) return;
-  if (parts_.verification.running() == message.request && message.request != 0) return;
   const std::weak_ptr<Session> weak = weak_from_this();
   parts_.verification.start(
       parts_.config, message, check_node(parts_.config, message, parts_.stages.held()),

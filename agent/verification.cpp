@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <iterator>
 
@@ -11,6 +12,8 @@
 #include "agent/stage/identity.hpp"
 #include "engine/adapters/adapter.hpp"
 #include "platform/clock.hpp"
+#include "platform/procfs.hpp"
+#include "platform/tree.hpp"
 
 namespace troika::agent {
 namespace {
@@ -22,7 +25,42 @@ Finding start_failed(const config::AgentConfig& config, const StageId& stage, st
   return finding(Code::START_FAILED, config.node, text(stage), std::move(message), std::move(remedy));
 }
 
-void check_profile(const config::AgentConfig& config, const protocol::Verify& verify,
+// A stage is swept when it ends and when the agent starts; what is found between belongs to nobody.
+void look_for_orphans(const config::AgentConfig& config, const std::vector<policies::HeldStage>& held,
+                      std::vector<Finding>& findings) {
+  const auto marked = platform::find_marked(mark_prefix(config.cluster, config.node));
+  if (!marked.ok()) {
+    findings.push_back(finding(Code::CANNOT_TELL, config.node, "leftovers", marked.error().message(),
+                               "give the agent the right to look into /proc"));
+    return;
+  }
+  for (const platform::Marked& one : *marked) {
+    const auto key = key_of_mark(one.mark, config.cluster, config.node);
+    const bool is_held = key.ok() && std::any_of(held.begin(), held.end(), [&](const policies::HeldStage& h) {
+                           return h.stage == key->stage && h.epoch == key->epoch;
+                         });
+    if (is_held) continue;
+    findings.push_back(finding(Code::ORPHAN, config.node, std::to_string(one.id.pid),
+                               "process " + std::to_string(one.id.pid) + " carries the mark " + one.mark +
+                                   " of a stage that is over: " + platform::command_line(one.id.pid),
+                               "restart troika-agent, which sweeps it, or kill it",
+                               {{"pid", std::int64_t{one.id.pid}}, {"mark", one.mark}}));
+  }
+}
+
+void check_memory(const config::AgentConfig& config, const config::EngineProfile& profile,
+                  const StageId& stage, Bytes available, std::vector<Finding>& findings) {
+  if (available >= profile.kv_budget || available.count == 0) return;
+  findings.push_back(finding(Code::LAUNCH_GATE, config.node, text(stage),
+                             "available memory is " + std::to_string(available.count) +
+                                 " bytes, less than the KV budget of " +
+                                 std::to_string(profile.kv_budget.count),
+                             "free memory on the node, or lower kv_budget in agent.toml",
+                             {{"available_bytes", static_cast<std::int64_t>(available.count)},
+                              {"kv_budget_bytes", static_cast<std::int64_t>(profile.kv_budget.count)}}));
+}
+
+void check_profile(const config::AgentConfig& config, const protocol::Verify& verify, Bytes available,
                    std::vector<Finding>& findings) {
   const StageId stage{verify.replica, verify.rank};
   const config::EngineProfile* profile = nullptr;
@@ -41,6 +79,7 @@ void check_profile(const config::AgentConfig& config, const protocol::Verify& ve
       findings.push_back(start_failed(config, stage, program + " is not there or may not be executed",
                                       "install it, or correct its path in agent.toml"));
   }
+  check_memory(config, *profile, stage, available, findings);
   std::vector<std::string> addresses{config::text(profile->link)};
   if (verify.rank.count == 0) addresses.push_back(config::text(profile->api));
   for (const std::string& address : addresses) {
@@ -60,7 +99,8 @@ void check_profile(const config::AgentConfig& config, const protocol::Verify& ve
 
 std::vector<Finding> check_node(const config::AgentConfig& config, const protocol::Verify& verify,
                                 const std::vector<policies::HeldStage>& held) {
-  std::vector<Finding> findings = node::read_node("/", {config.node, config.interfaces}).findings;
+  protocol::NodeFacts facts = node::read_node("/", {config.node, config.interfaces});
+  std::vector<Finding> findings = std::move(facts.findings);
   // A kernel without pressure figures can start a stage all the same; the heartbeats go on saying it.
   std::erase_if(findings, [](const Finding& f) {
     return f.code == Code::CANNOT_TELL && f.subject == "memory_pressure";
@@ -69,8 +109,9 @@ std::vector<Finding> check_node(const config::AgentConfig& config, const protoco
     findings.push_back(finding(Code::NOT_RELEASED, config.node, config.node,
                                text(StageKey{one.stage, one.epoch}) + " is not released on this node",
                                "stop it: troika stop " + one.stage.replica));
-  // The ports of a stage that is held are its own.
-  if (held.empty()) check_profile(config, verify, findings);
+  look_for_orphans(config, held, findings);
+  // The ports and the memory of a stage that is held are its own.
+  if (held.empty()) check_profile(config, verify, facts.memory_available, findings);
   return findings;
 }
 

@@ -33,8 +33,6 @@ class Verification {
   void start(const config::AgentConfig& config, protocol::Verify verify, std::vector<Finding> findings,
              Progress progress, Done done);
   void cancel();
-  // The request being worked on, 0: none.
-  std::uint64_t running() const { return job_ ? job_->request : 0; }
 
  private:
   struct Job {

@@ -114,12 +114,13 @@ Status Keeper::start_stage() {
   plan.cgroup_procs = procs.get();
   plan.oom_score_adj = "0";
   auto child = platform::spawn(plan);
-  if (!child.ok()) {
-    if (!cgroup_.empty()) {
-      if (const auto cgroup = platform::Cgroup::open(cgroup_); cgroup.ok()) (void)cgroup->remove();
-    }
-    return child.error();
+  if (!child.ok() && plan.cgroup_procs >= 0) {
+    // The cgroup may be one that processes may not join (a threaded domain): a stage does without.
+    remove_cgroup();
+    plan.cgroup_procs = -1;
+    child = platform::spawn(plan);
   }
+  if (!child.ok()) return child.error();
   stage_ = *std::move(child);
   const auto self = platform::read_stat(::getpid());
   const Record record{self.ok() ? self->id : platform::ProcessId{::getpid(), 0}, stage_.id, cgroup_,
@@ -133,6 +134,12 @@ Status Keeper::start_stage() {
   }
   say("stage is process " + std::to_string(stage_.id.pid));
   return Done{};
+}
+
+void Keeper::remove_cgroup() {
+  if (cgroup_.empty()) return;
+  if (const auto cgroup = platform::Cgroup::open(cgroup_); cgroup.ok()) (void)cgroup->remove();
+  cgroup_.clear();
 }
 
 void Keeper::run() {
@@ -281,9 +288,7 @@ void Keeper::pass() {
     next_pass_.reset();
     drain_output();
     tail_.finish([this](const std::string& line) { clients_->show_output(line); });
-    if (!cgroup_.empty()) {
-      if (const auto cgroup = platform::Cgroup::open(cgroup_); cgroup.ok()) (void)cgroup->remove();
-    }
+    remove_cgroup();
     say("nothing of the stage is left");
     set_state(State::Cleared);
   } else if (changed && exit_) {

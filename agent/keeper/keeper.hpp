@@ -40,6 +40,7 @@ class Keeper {
   void record_exit();
   void ask_to_stop(Duration grace);
   void pass();
+  void remove_cgroup();
   void set_state(State state);
   std::string status_line() const;
   Clients::Answer answer(std::string_view line);

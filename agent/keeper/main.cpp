@@ -46,8 +46,8 @@ int keep(const std::string& directory, int pipe) {
   return 0;
 }
 
-// The agent hands over its lock on DIR/lock as standard input. As long as this process lives the lock is held, so that
-// an agent that comes later knows that the stage has a keeper, even before there is a record.
+// The agent hands over its lock on DIR/lock as standard input. As long as this process lives the lock is
+// held, so that an agent that comes later knows that the stage has a keeper, even before there is a record.
 void keep_lock() {
   struct stat facts {};
   if (::fstat(STDIN_FILENO, &facts) == 0 && S_ISREG(facts.st_mode)) ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);

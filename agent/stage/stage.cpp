@@ -158,7 +158,7 @@ void Stage::take_output(std::string_view line) {
       report_.progress_total = reading.total;
       break;
     case adapters::LogReading::Kind::Ready:
-      become_ready(reading.text);
+      if (!over_) become_ready(reading.text);
       break;
     case adapters::LogReading::Kind::Failed:
       failure_ = reading.text.substr(0, kLongestDetail);
@@ -166,9 +166,8 @@ void Stage::take_output(std::string_view line) {
   }
 }
 
-// After a flood that left lines out: what matters is on disk.
+// After a flood that left lines out, or an end that nobody followed: what matters is on disk.
 void Stage::scan_logs() {
-  if (report_.state == StageState::Ready) return;
   for (const char* name : {keeper::kOldLogFile, keeper::kLogFile}) {
     const auto text = platform::read_file(directory() + "/" + name, kLargestLog);
     std::string_view rest = text.ok() ? std::string_view{*text} : std::string_view{};
@@ -227,6 +226,9 @@ bool Stage::read_exit_record() {
   if (!text.ok()) return false;
   const auto exit = keeper::read_exit(*text);
   if (!exit.ok()) return false;
+  // Its last words, which nobody was there to hear: why it ended.
+  over_ = true;
+  scan_logs();
   take_exit({true, exit->code, exit->signal, exit->requested});
   return true;
 }

@@ -82,7 +82,21 @@ TEST_F(VerifyTest, SeesAPortThatIsTakenAndAStageThatIsHeld) {
     EXPECT_TRUE(has(verify().findings, Code::PORT_FOREIGN));
   }
   start_and_await_ready();
-  EXPECT_TRUE(has(verify().findings, Code::NOT_RELEASED));
+  const auto held = verify();
+  EXPECT_TRUE(has(held.findings, Code::NOT_RELEASED));
+  EXPECT_FALSE(has(held.findings, Code::ORPHAN)) << "its processes are held";
+}
+
+TEST_F(VerifyTest, SeesAProcessOfAStageThatIsOver) {
+  connect();
+  const auto child =
+      platform::spawn(platform::plan_of({"/bin/sleep", "300"}, {"TROIKA_STAGE=lab/" + node_ + "/a/0/3"}));
+  ASSERT_TRUE(child.ok());
+  EXPECT_TRUE(platform::eventually([&] { return marked().size() == 1; }));
+  EXPECT_TRUE(has(verify().findings, Code::ORPHAN));
+  (void)platform::signal_process(child->id, SIGKILL);
+  platform::wait_status(*child);
+  EXPECT_FALSE(has(verify().findings, Code::ORPHAN));
 }
 
 TEST_F(VerifyTest, AManifestThatIsNotTheLeadersIsSaid) {
