@@ -124,20 +124,19 @@ void Clients::tell_followers(const std::string& line) {
 void Clients::show_output(const std::string& line) {
   for (Client& client : clients_) {
     if (!client.follows) continue;
-    if (client.out.size() > kMostQueued / 2) {
+    if (client.missed != 0 || client.out.size() > kMostQueued / 2)
       ++client.missed;
-      continue;
-    }
-    if (client.missed != 0) queue(client, "gap " + std::to_string(client.missed));
-    client.missed = 0;
-    queue(client, "log " + line);
+    else
+      queue(client, "log " + line);
   }
 }
 
-void Clients::flush() {
+void Clients::flush(const Replay& replay) {
   for (Client& client : clients_) {
-    if (client.missed != 0 && client.out.empty())
-      queue(client, "gap " + std::to_string(std::exchange(client.missed, 0)));
+    write_out(client);
+    if (client.missed == 0 || !client.out.empty()) continue;
+    queue(client, "gap " + std::to_string(std::exchange(client.missed, 0)));
+    replay([&](const std::string& text) { queue(client, text); });
     write_out(client);
   }
   clients_.remove_if([](const Client& client) { return client.closed; });
@@ -145,7 +144,7 @@ void Clients::flush() {
 
 bool Clients::queued() const {
   for (const Client& client : clients_)
-    if (!client.out.empty()) return true;
+    if (!client.out.empty() || client.missed != 0) return true;
   return false;
 }
 

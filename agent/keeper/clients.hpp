@@ -51,8 +51,9 @@ class Clients {
   void serve(const pollfd* polled, const Command& command, const Replay& replay);
   void tell_followers(const std::string& line);
   void show_output(const std::string& line);  // as a log line, left out for those who are behind
-  // Tries to send what is queued, without waiting.
-  void flush();
+  // Tries to send what is queued, without waiting. A follower that has caught up after a gap gets `replay`:
+  // the log on disk may not have what it missed.
+  void flush(const Replay& replay);
   bool empty() const { return clients_.empty(); }
   bool queued() const;
 

@@ -33,6 +33,7 @@ constexpr milliseconds kFirstPassWait{5};  // doubled while nothing changes
 constexpr milliseconds kLongestPassWait{1000};
 constexpr seconds kRecordRetry{1};  // a full disk may have room again
 constexpr seconds kPatienceWithoutDirectory{60};
+constexpr seconds kLastWords{2};           // for followers that are behind when all is done
 constexpr std::size_t kReadsAtOnce = 64;   // of the output pipe before others get their turn
 constexpr rlim_t kRoomToLock = 64u << 20;  // below it a locked process could run into the limit
 
@@ -145,7 +146,7 @@ void Keeper::remove_cgroup() {
 void Keeper::run() {
   while (!done())
     loop_once();
-  clients_->flush();
+  clients_->flush([this](const auto& send) { replay(send); });
   ::unlinkat(directory_.fd(), kSocketFile, 0);
 }
 
@@ -164,14 +165,16 @@ void Keeper::loop_once() {
     pass();
   }
   if (next_record_ && platform::now() >= *next_record_) record_exit();
+  const auto replay_to = [this](const auto& send) { replay(send); };
   clients_->serve(
-      polled.data() + first_client, [this](std::string_view line) { return answer(line); },
-      [this](const auto& send) {
-        for (const std::string& line : tail_.lines())
-          send("log " + line);
-        send(status_line());
-      });
-  clients_->flush();
+      polled.data() + first_client, [this](std::string_view line) { return answer(line); }, replay_to);
+  clients_->flush(replay_to);
+}
+
+void Keeper::replay(const std::function<void(const std::string&)>& send) const {
+  for (const std::string& line : tail_.lines())
+    send("log " + line);
+  send(status_line());
 }
 
 int Keeper::next_timeout_ms() const {
@@ -183,6 +186,7 @@ int Keeper::next_timeout_ms() const {
   take(killing_ ? next_pass_ : std::nullopt);
   take(next_record_);
   take(give_up_);
+  take(linger_);
   if (!next) return -1;
   const auto wait = std::chrono::ceil<milliseconds>(*next - platform::now());
   return static_cast<int>(std::clamp<milliseconds::rep>(wait.count(), 0, 60'000));
@@ -350,9 +354,12 @@ Clients::Answer Keeper::answer(std::string_view line) {
   return {"error status, follow, stop MS, kill or forget is expected"};
 }
 
-bool Keeper::done() const {
+bool Keeper::done() {
   if (state_ != State::Cleared) return false;
-  if (recorded_ || forgotten_) return true;
+  if (recorded_ || forgotten_) {
+    if (!linger_) linger_ = platform::now() + kLastWords;
+    return !clients_->queued() || platform::now() >= *linger_;
+  }
   // The directory is gone and with it the way for new clients: those that follow have been told.
   return give_up_ && ((clients_->empty() && directory_.vanished()) || platform::now() >= *give_up_);
 }

@@ -2,6 +2,7 @@
 // ended, leave nothing of it behind. One thread, one loop.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,7 +45,8 @@ class Keeper {
   void set_state(State state);
   std::string status_line() const;
   Clients::Answer answer(std::string_view line);
-  bool done() const;
+  void replay(const std::function<void(const std::string&)>& send) const;
+  bool done();
 
   RunDirectory directory_;
   Spec spec_;
@@ -68,6 +70,7 @@ class Keeper {
   std::optional<Instant> kill_at_;
   std::optional<Instant> next_pass_;
   std::optional<Instant> next_record_;
+  std::optional<Instant> linger_;   // until then followers may read the last words
   std::optional<Instant> give_up_;  // when the run directory is gone: nobody can come any more
 };
 

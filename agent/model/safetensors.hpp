@@ -22,9 +22,9 @@ struct Tensor {
 
 // A rule that is broken, by the official reader's name where it has one.
 struct HeaderFault {
-  std::string rule;  // HeaderTooSmall, HeaderTooLarge, InvalidHeaderLength, InvalidHeaderUtf8,
-                     // InvalidHeaderStart, InvalidHeaderDeserialization, DuplicateKey, InvalidOffset,
-                     // MisalignedSlice, TensorInvalidInfo, ValidationOverflow
+  std::string rule;    // HeaderTooSmall, HeaderTooLarge, InvalidHeaderLength, InvalidHeaderUtf8,
+                       // InvalidHeaderStart, InvalidHeaderDeserialization, DuplicateKey, InvalidOffset,
+                       // MisalignedSlice, TensorInvalidInfo, ValidationOverflow
   std::string tensor;  // empty: no single one
   std::string detail;
 };

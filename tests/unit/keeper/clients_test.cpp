@@ -59,6 +59,7 @@ TEST_F(KeeperFlood, ASlowFollowerIsToldOfTheGap) {
   EXPECT_TRUE(eventually([&] { return log().find("\nlast\n") != std::string::npos; }))
       << "the stage does not wait for it";
   EXPECT_TRUE(client.line_with("gap "));
+  EXPECT_TRUE(client.line_with("log last")) << "and gets the last lines after it";
   EXPECT_NE(Client{directory()}.ask("status").find("state=running"), std::string::npos);
 }
 

@@ -146,10 +146,12 @@ TEST_F(KeeperTest, AFullDiskCostsOutputNotTheExitStatus) {
   if (::mount("none", directory().c_str(), "tmpfs", 0, "size=256k") != 0)
     GTEST_SKIP() << "no right to mount here";
   spec_.log_limit = Bytes{64u << 20};
-  ASSERT_EQ(launch("seq 1 200000; echo done >&2; sleep 0.2; exit 9"), 0) << words();
+  ASSERT_EQ(launch("trap 'exit 9' USR1; seq 1 200000; echo done >&2; while :; do sleep 0.05; done"), 0)
+      << words();
   Client client{directory()};
   client.ask("follow");
   EXPECT_TRUE(client.line_with("log done")) << "the output is shown all the same";
+  ASSERT_EQ(::kill(record_->stage.pid, SIGUSR1), 0);
   EXPECT_TRUE(eventually([&] { return keeper_gone(); }));
   const auto exit = exit_record();
   ::umount2(directory().c_str(), MNT_DETACH);
