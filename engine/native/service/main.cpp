@@ -1,8 +1,10 @@
 // troika-stage: one rank of a pipeline. Exit codes: 0 after SIGTERM, 1 failed, 2 usage, 3 model refused.
 #include <fmt/format.h>
+#include <sys/signalfd.h>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -30,6 +32,23 @@ constexpr int kRefused = 3;
   std::_Exit(code);
 }
 
+// SIGTERM and SIGINT. Blocked in every thread and read from a descriptor, so that a link that ends because
+// the whole replica is being stopped can be told from one that is lost: the signal is pending then, even if
+// not yet read.
+sigset_t stop_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGTERM);
+  ::sigaddset(&set, SIGINT);
+  return set;
+}
+
+bool stop_is_pending() {
+  sigset_t pending;
+  return ::sigpending(&pending) == 0 &&
+         (::sigismember(&pending, SIGTERM) == 1 || ::sigismember(&pending, SIGINT) == 1);
+}
+
 class Program {
  public:
   Program(StageOptions options, ModelConfig config)
@@ -45,18 +64,23 @@ class Program {
       }
       tokenizer_.emplace(std::move(*tokenizer));
     }
-    boost::asio::signal_set signals(io_, SIGTERM, SIGINT);
-    signals.async_wait([this](const boost::system::error_code& error, int) {
-      if (error) return;
-      stage_log("stopping");
-      io_.stop();
-    });
+    const auto set = stop_signals();
+    const int descriptor = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (descriptor < 0) leave(kFailed, system_error("create", "a signal descriptor", errno).message());
+    boost::asio::posix::stream_descriptor signals(io_, descriptor);
+    signals.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                       [this](const boost::system::error_code& error) {
+                         if (!error) stop();
+                       });
     PipelineEvents events;
     events.ready = [this](const Survey& survey) { ready(survey); };
     events.tokens = [this](const StepTokens& tokens) {
       if (const auto taken = engine_->take(tokens); !taken.ok()) leave(kFailed, taken.error().message());
     };
-    events.failed = [](const std::string& reason) { leave(kFailed, reason); };
+    events.failed = [this](const std::string& reason) {
+      if (!io_.stopped() && !stop_is_pending()) leave(kFailed, reason);
+      stop();
+    };
     events.refused = [](const Error& error) { leave(kRefused, error.message()); };
     pipeline_.emplace(io_, options_, config_, std::move(events));
     if (const auto started = pipeline_->start(); !started.ok()) leave(kFailed, started.error().message());
@@ -66,6 +90,12 @@ class Program {
   }
 
  private:
+  void stop() {
+    if (io_.stopped()) return;
+    stage_log("stopping");
+    io_.stop();
+  }
+
   void ready(const Survey& survey) {
     std::string api = "-";
     if (options_.first()) {
@@ -104,6 +134,8 @@ int run(int argc, char** argv) {
   auto& options = *parsed.options;
   set_log_prefix(fmt::format("troika-stage[{}/{} e{}]: ", options.replica, options.rank, options.epoch));
   std::signal(SIGPIPE, SIG_IGN);
+  const auto set = stop_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   auto config = load_config(options.model);
   if (!config.ok()) leave(kRefused, config.error().message());
   if (const auto fits = complete(options, *config); !fits.ok()) leave(kUsage, fits.error().message());

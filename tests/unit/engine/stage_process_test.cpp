@@ -65,6 +65,22 @@ TEST(StageProcess, EndsWithZeroOnSigtermWhileServingAndWhileWaitingForPeers) {
   EXPECT_EQ(three.stages[0]->wait(), 0);
 }
 
+// All are told at the same time; whichever ends first closes its links on the others, which must not take
+// that for a failure. Stopped while the signals are sent, so that every rank has its own when it sees the
+// first link end.
+TEST(StageProcess, EveryRankEndsWithZeroWhenAllAreStoppedTogether) {
+  for (int round = 0; round < 5; ++round) {
+    Replica three(3);
+    ASSERT_TRUE(three.ready());
+    for (const int number : {SIGSTOP, SIGTERM, SIGCONT}) {
+      for (const auto& stage : three.stages)
+        stage->signal(number);
+    }
+    for (const auto& stage : three.stages)
+      EXPECT_EQ(stage->wait(), 0) << stage->log();
+  }
+}
+
 TEST(StageProcess, EveryRankFailsPromptlyWhenOneIsKilled) {
   for (std::size_t victim = 0; victim < 3; ++victim) {
     Replica three(3);
