@@ -22,11 +22,18 @@ struct Options {
   bool json = false;
 };
 
+// All that the leader knows; the number of its answer means nothing outside the conversation.
+nlohmann::json own_fields(const protocol::StatusReply& status) {
+  auto fields = protocol::to_json(status);
+  fields.erase("re");
+  return fields;
+}
+
 int show_once(const Global& global, const Options& options) {
   const auto answer = ask_status(global);
   if (!answer.ok()) return complain(answer.error, answer.failure, options.json);
   const auto findings = findings_of(*answer.reply);
-  print(options.json ? document(report(findings, protocol::to_json(*answer.reply)))
+  print(options.json ? document(report(findings, own_fields(*answer.reply)))
                      : render_status(*answer.reply, style_of(STDOUT_FILENO)));
   return troika::exit_status(verdict_of(findings));
 }
@@ -63,7 +70,7 @@ int watch(const Global& global, const Options& options) {
       last_trouble.clear();
       auto steady = without_clocks(*answer.reply);
       if (options.json)
-        text = report(findings_of(*answer.reply), protocol::to_json(*answer.reply))
+        text = report(findings_of(*answer.reply), own_fields(*answer.reply))
                    .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
                "\n";
       else

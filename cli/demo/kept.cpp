@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 
 #include "cli/command.hpp"
 #include "cli/demo/run.hpp"
@@ -44,10 +46,17 @@ void tell_how_to_talk(const local::LocalCluster& cluster, const Story& story) {
   story.block(fmt::format("{} demo --stop {}", troika, root));
 }
 
-void write_facts(const Story& story, const std::string& path) {
-  if (path.empty()) return;
-  const Status written = platform::write_file_durably(path, cli::document(story.document()));
-  if (!written.ok()) cli::complain(written.error(), cli::kWrong);
+Status write_facts(const Story& story, const std::string& path) {
+  if (path.empty()) return Done{};
+  const std::string text = cli::document(story.document());
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind == std::filesystem::file_type::not_found || kind == std::filesystem::file_type::regular)
+    return platform::write_file_durably(std::filesystem::absolute(path).string(), text);
+  // A pipe or a terminal is written to; a new file must not take its place.
+  std::ofstream out(path, std::ios::binary);
+  if (out << text << std::flush) return Done{};
+  return Error{"write", path, "it does not take the facts"};
 }
 
 std::string last_lines(const std::string& path, std::size_t count) {

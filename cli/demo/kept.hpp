@@ -12,8 +12,8 @@ namespace troika::demo {
 inline constexpr const char* kPrefix = "troika-demo";
 
 void tell_how_to_talk(const local::LocalCluster& cluster, const Story& story);
-// Empty path: nothing to write. An error is told, and changes nothing else.
-void write_facts(const Story& story, const std::string& path);
+// Empty path: nothing to write.
+Status write_facts(const Story& story, const std::string& path);
 std::string last_lines(const std::string& path, std::size_t count);
 
 }  // namespace troika::demo

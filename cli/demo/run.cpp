@@ -66,12 +66,15 @@ void show_logs(const LocalCluster& cluster, const Story& story) {
 
 int could_not_begin(Story& story, const RunOptions& options, const Error& error) {
   story.failed(error);
-  write_facts(story, options.json);
+  (void)write_facts(story, options.json).ok();  // perhaps it is the very file that cannot be written
   return cli::kUsage;
 }
 
 // The cluster goes by its destructor, however far the demo came.
 int tell(Story& story, const RunOptions& options) {
+  // Before a minute is spent on facts that could not be written down.
+  if (const Status written = write_facts(story, options.json); !written.ok())
+    return could_not_begin(story, options, written.error());
   if (const Status swept = sweep_leftovers(story); !swept.ok())
     return could_not_begin(story, options, swept.error());
   story.step("A model is made, and a copy of it for each of six nodes");
@@ -84,12 +87,15 @@ int tell(Story& story, const RunOptions& options) {
   if (!made.ok()) return could_not_begin(story, options, made.error());
   LocalCluster& cluster = **made;
   const Status seen = all_steps(cluster, story, options.keep);
-  if (!seen.ok()) {
+  if (seen.ok()) {
+    story.ended();
+  } else {
     story.failed(seen.error());
     if (!must_stop()) show_logs(cluster, story);
   }
-  write_facts(story, options.json);
-  return seen.ok() ? cli::kGood : cli::kWrong;
+  const Status written = write_facts(story, options.json);
+  if (!written.ok()) story.failed(written.error());
+  return seen.ok() && written.ok() ? cli::kGood : cli::kWrong;
 }
 
 }  // namespace
@@ -105,7 +111,7 @@ int run_demo(const RunOptions& options) {
   }
   if (status == cli::kGood)
     story.tell(fmt::format("all {} steps were seen, in {:.0f} s", story.steps(), story.seconds()));
-  else
+  else if (status == cli::kWrong)
     story.tell(fmt::format("step {} was not seen", story.steps()));
   return status;
 }

@@ -63,7 +63,9 @@ void Story::block(std::string_view text) const {
 
 nlohmann::json Story::document() const {
   nlohmann::json out{{"format", 1},
-                     {"verdict", failure_.empty() ? "ok" : "error"},
+                     {"verdict", !failure_.empty() ? "error"
+                                 : ended_          ? "ok"
+                                                   : "cannot_tell"},
                      {"findings", nlohmann::json::array()},
                      {"version", TROIKA_VERSION},
                      {"seconds", seconds()},

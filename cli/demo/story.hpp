@@ -21,6 +21,7 @@ class Story {
   void seen(std::string_view text);        // what was observed
   // The step that has begun was not seen.
   void failed(const Error& error);
+  void ended() { ended_ = true; }           // all steps were seen
   void block(std::string_view text) const;  // lines as they are, indented
 
   double seconds() const;  // since the beginning
@@ -42,6 +43,7 @@ class Story {
   Instant began_;
   std::vector<Step> steps_;
   std::string failure_;
+  bool ended_ = false;
 };
 
 // False: nobody reads the story any more.

@@ -61,6 +61,8 @@ TEST(DemoStory, TheDocumentTellsWhatWasNotSeen) {
   Story story(platform::now());
   story.step("first");
   story.seen("it");
+  EXPECT_EQ(story.document()["verdict"], "cannot_tell");
+  story.ended();
   EXPECT_EQ(story.document()["verdict"], "ok");
   story.step("second");
   story.failed({"see", "it", "it is not there"});
