@@ -261,8 +261,8 @@ asio::awaitable<std::optional<Entry>> Door::pass(Opened opened, const Guest& gue
 
 // Both orders of writing are wrong but this one: first the ledger, then the wire. False: it must not be
 // passed on.
-Status Door::write_down(const Guest& guest, const protocol::RouteTarget& target,
-                        policies::Admitted admission) {
+Result<Instant> Door::write_down(const Guest& guest, const protocol::RouteTarget& target,
+                                 policies::Admitted admission) {
   TROIKA_CHECK(ledger_.admit({guest.request, platform::wall_now(), target.replica, target.epoch,
                               guest.size.prompt, guest.size.max_output},
                              admission_.record()));
@@ -273,25 +273,34 @@ Status Door::write_down(const Guest& guest, const protocol::RouteTarget& target,
     pass_by = *renewed;
     TROIKA_CHECK(ledger_.renew(admission_.record()));
   }
-  if (platform::now() <= pass_by) return Done{};
+  if (platform::now() <= pass_by) return pass_by;
   (void)ledger_.finish(guest.request, "too_late", Tokens{}, platform::wall_now());
   return Error{"write down", "an admission", "the disk takes too long"};
 }
 
 asio::awaitable<std::optional<Entry>> Door::admitted(Opened opened, const Guest& guest,
                                                      policies::Admitted admission) {
-  if (auto written = write_down(guest, opened.target, admission); !written.ok()) {
+  const auto pass_by = write_down(guest, opened.target, admission);
+  if (!pass_by.ok()) {
     admission_.gave_up(admission.ticket);
     opened.upstream->cancel();
-    trouble_line_->say("a request is refused: " + written.error().message());
+    trouble_line_->say("a request is refused: " + pass_by.error().message());
     co_return Entry{Turned{Trouble::InternalError,
                            error_answer(Trouble::InternalError, "the gateway cannot write its record",
                                         limits_.no_replica_retry_s)}};
   }
   enter_load(opened.target);
-  admission_.passed(admission.ticket, platform::now());
   auto written =
       co_await opened.upstream->pass(relay_request(guest, opened.target), guest.body, limits_.pass);
+  // What counts is when it was handed to the system: under load that is later than the decision, and until
+  // then it counts as passed on at pass_by. An agent that took it later still moves the rate with it, on disk
+  // too.
+  const Instant at = platform::now();
+  admission_.passed(admission.ticket, at);
+  if (at > *pass_by) {
+    auto renewed = ledger_.renew(admission_.record());
+    if (!renewed.ok()) trouble_line_->say(renewed.error().message());
+  }
   // It may have arrived or not: the engine's answer, or its absence, is judged by who waits for it.
   if (!written.ok())
     trouble_line_->say("replica " + opened.target.replica + ": " + written.error().message());

@@ -98,7 +98,9 @@ class Door {
   asio::awaitable<std::optional<Entry>> pass(Opened opened, const Guest& guest, std::optional<Line>& queued);
   asio::awaitable<std::optional<Entry>> admitted(Opened opened, const Guest& guest,
                                                  policies::Admitted admission);
-  Status write_down(const Guest& guest, const protocol::RouteTarget& target, policies::Admitted admission);
+  // The instant by which it must be passed on.
+  Result<Instant> write_down(const Guest& guest, const protocol::RouteTarget& target,
+                             policies::Admitted admission);
   static protocol::RelayRequest relay_request(const Guest& guest, const protocol::RouteTarget& target);
   void leave_queue(std::optional<Line>& queued);
   void enter_load(const protocol::RouteTarget& target);

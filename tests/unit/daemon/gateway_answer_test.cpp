@@ -59,7 +59,7 @@ TEST(GatewayAnswer, EnginesFailureIsReplayed) {
 TEST(GatewayAnswer, OtherTargetIsUsedWhereTheFirstCannotBeReached) {
   GatewayRig rig;
   rig.agent(1).script(whole_answer(200, kWhole));
-  rig.on_thread([&] { rig.agent(0).stop(); });
+  rig.stop_agent(0);
   EXPECT_EQ(rig.chat().body, kWhole);
   EXPECT_EQ(rig.service().stats().admitted, 1u);
 }

@@ -1,6 +1,7 @@
 // A gateway in this process: real HTTP in front, real TLS to fake agents behind, its own thread.
 #pragma once
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -107,16 +108,17 @@ class GatewayRig {
     port_ = server_->port();
     route_all();
     thread_ = std::thread([this] { io_.run(); });
+    agents_thread_ = std::thread([this] { agents_io_.run(); });
   }
 
   ~GatewayRig() {
-    on_thread([this] {
-      server_->stop_accepting();
-      for (auto& agent : agents_)
-        agent->stop();
-    });
+    on_thread([this] { server_->stop_accepting(); });
+    for (std::size_t i = 0; i < agents_.size(); ++i)
+      stop_agent(i);
     io_.stop();
     thread_.join();
+    agents_io_.stop();
+    agents_thread_.join();
     worker_.join();
   }
 
@@ -149,6 +151,15 @@ class GatewayRig {
     route.term = Term{1};
     route.generation = ++generation_;
     on_thread([&] { apply(route); });
+  }
+
+  void stop_agent(std::size_t i) {
+    std::promise<void> done;
+    asio::post(agents_io_, [&] {
+      agents_[i]->stop();
+      done.set_value();
+    });
+    done.get_future().wait();
   }
 
   // Runs on the gateway's thread and waits for it.
@@ -201,6 +212,9 @@ class GatewayRig {
   platform::Certificates certificates_;
   RigOptions options_;
   asio::io_context io_{1};
+  // Of their own: the instants that they note must not wait for the gateway's loop.
+  asio::io_context agents_io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> agents_work_{agents_io_.get_executor()};
   asio::thread_pool worker_{1};
   std::unique_ptr<gateway::Ledger> ledger_;
   std::unique_ptr<gateway::RouteBook> routes_;
@@ -213,6 +227,7 @@ class GatewayRig {
   std::mutex mutex_;
   std::vector<protocol::RequestFailed> failures_;
   std::thread thread_;
+  std::thread agents_thread_;
 };
 
 }  // namespace troika::daemon
