@@ -109,7 +109,8 @@ asio::awaitable<void> Agent::dial_leaders() {
     if (channel.ok() && !stopping_) {
       last_error.clear();
       session_ = std::make_shared<Session>(parts(), *channel);
-      if (co_await session_->run()) wait = kFirstWait;
+      const bool was_led = co_await session_->run();
+      if (was_led) wait = kFirstWait;
       session_.reset();
     } else if (!channel.ok() && channel.error().message() != last_error) {
       // Once for each reason: a leader that is away for a night fills no log.

@@ -7,8 +7,8 @@
 
 namespace troika::platform {
 
-Instant now();        // CLOCK_BOOTTIME
-WallTime wall_now();  // for people and records
+Instant now();          // CLOCK_BOOTTIME
+WallTime wall_now();    // for people and records
 std::string boot_id();  // /proc/sys/kernel/random/boot_id, without the newline; empty where it cannot be read
 
 }  // namespace troika::platform

@@ -41,8 +41,8 @@ class Statement {
 class Database {
  public:
   enum class Mode { ReadWrite, ReadOnly };
-  // WAL, synchronous=FULL, foreign keys, a busy time limit. A file that is not a sound database is refused with its
-  // path, and left as it is.
+  // WAL, synchronous=FULL, foreign keys, a busy time limit. A file that is not a sound database is refused
+  // with its path, and left as it is.
   static Result<Database> open(const std::string& path, Mode mode);
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
@@ -52,7 +52,8 @@ class Database {
   Status execute(std::string_view sql);  // several statements without parameters
   // All or nothing: commits if `body` succeeds.
   Status transaction(const std::function<Status()>& body);
-  // Brings user_version from what it is to migrations.size(), one transaction a step. A newer version is refused.
+  // Brings user_version from what it is to migrations.size(), one transaction a step. A newer version is
+  // refused.
   Status migrate(const std::vector<std::string_view>& migrations);
   std::int64_t last_insert_id() const;
 

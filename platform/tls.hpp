@@ -1,5 +1,5 @@
-// TLS 1.3 with client certificates and roles. A certificate carries who it is for in a URI name of its subject
-// alternative names: troika://CLUSTER/ROLE/NAME.
+// TLS 1.3 with client certificates and roles. A certificate carries who it is for in a URI name of its
+// subject alternative names: troika://CLUSTER/ROLE/NAME.
 #pragma once
 
 #include <memory>
@@ -33,8 +33,8 @@ struct TlsFiles {
   std::string key;  // refused if others than its owner may read it
 };
 
-// Both sides of TLS with one identity. Errors name the file and what is wrong (unreadable, not PEM, key does not belong
-// to the certificate, not signed by the CA, expired or not yet valid with both times).
+// Both sides of TLS with one identity. Errors name the file and what is wrong (unreadable, not PEM, key does
+// not belong to the certificate, not signed by the CA, expired or not yet valid with both times).
 class TlsContext {
  public:
   static Result<std::shared_ptr<TlsContext>> load(const TlsFiles& files);

@@ -6,8 +6,8 @@
 // Refusal).
 //
 // Beside the fence, an agent must keep one rule that no number can replace: once it has sent a Hello on a new
-// connection to a leader, it obeys nothing that still arrives over an earlier one to the same leader. Where it is
-// connected to several leaders at once, what it obeys from one it reports to all.
+// connection to a leader, it obeys nothing that still arrives over an earlier one to the same leader. Where
+// it is connected to several leaders at once, what it obeys from one it reports to all.
 #pragma once
 
 #include <map>

@@ -5,11 +5,12 @@
 
 namespace troika::protocol {
 
-// How a process ended, from its parent (the keeper). known is false when nobody saw it (the keeper was killed too).
+// How a process ended, from its parent (the keeper). known is false when nobody saw it (the keeper was killed
+// too).
 struct ExitStatus {
   bool known = false;
-  int code = 0;    // exit code where signal is 0
-  int signal = 0;  // the signal that ended it, else 0
+  int code = 0;            // exit code where signal is 0
+  int signal = 0;          // the signal that ended it, else 0
   bool requested = false;  // a stop had been asked for before it ended
   TROIKA_FIELDS(ExitStatus, "exit_status") {
     v.required("known", m.known);
@@ -35,11 +36,11 @@ struct StageReport {
   Rank rank;
   Epoch epoch;
   StageState state{};
-  std::int64_t pid = 0;          // of the stage's main process, 0: none
-  Bytes progress;                // bytes of weights read so far
-  Bytes progress_total;          // 0: not known
-  ExitStatus exit;               // in Exited and later
-  std::string detail;            // last meaningful log line or reason, at most 512 characters
+  std::int64_t pid = 0;  // of the stage's main process, 0: none
+  Bytes progress;        // bytes of weights read so far
+  Bytes progress_total;  // 0: not known
+  ExitStatus exit;       // in Exited and later
+  std::string detail;    // last meaningful log line or reason, at most 512 characters
   std::vector<Finding> findings;
   TROIKA_FIELDS(StageReport, "stage_report") {
     v.required("replica", m.replica);
@@ -58,16 +59,16 @@ struct StageReport {
 // First message of an agent on each connection. Everything before it from the same node is void.
 struct Hello {
   std::string cluster;
-  std::string node;      // equals the certificate's name
-  std::string version;   // of the agent
+  std::string node;     // equals the certificate's name
+  std::string version;  // of the agent
   std::string boot_id;
-  std::uint64_t session = 0;           // chosen at random for each connection
-  Term highest_term;                   // highest the agent has obeyed; written down
+  std::uint64_t session = 0;                    // chosen at random for each connection
+  Term highest_term;                            // highest the agent has obeyed; written down
   std::map<std::string, Epoch> highest_epochs;  // by replica; written down
-  std::vector<StageReport> stages;     // everything of ours that exists on this node now, wanted or not
-  std::string relay_address;           // host:port where gateways reach the relay
-  std::string link_address;            // host:port where the stage before this one connects
-  std::vector<std::string> engines;    // engine kinds this agent may start
+  std::vector<StageReport> stages;   // everything of ours that exists on this node now, wanted or not
+  std::string relay_address;         // host:port where gateways reach the relay
+  std::string link_address;          // host:port where the stage before this one connects
+  std::vector<std::string> engines;  // engine kinds this agent may start
   TROIKA_FIELDS(Hello, "hello") {
     v.required("cluster", m.cluster);
     v.required("node", m.node);
@@ -96,8 +97,8 @@ struct Welcome {
 
 struct LinkFact {
   std::string netdev;
-  bool rdma = false;       // an RDMA device stands behind it
-  std::string state;       // "up", "down", "absent"
+  bool rdma = false;             // an RDMA device stands behind it
+  std::string state;             // "up", "down", "absent"
   std::int64_t speed_mbps = -1;  // -1: the device does not say
   std::vector<std::string> addresses;
   TROIKA_FIELDS(LinkFact, "link") {
@@ -127,8 +128,8 @@ struct NodeFacts {
   }
 };
 
-// Agent to leader each heartbeat_ms; the leader answers HeartbeatAck. Silence of either side beyond its limit ends the
-// connection.
+// Agent to leader each heartbeat_ms; the leader answers HeartbeatAck. Silence of either side beyond its limit
+// ends the connection.
 struct Heartbeat {
   NodeFacts facts;
   std::vector<StageReport> stages;
@@ -142,8 +143,8 @@ struct HeartbeatAck {
   TROIKA_FIELDS(HeartbeatAck, "heartbeat_ack") { (void)m, (void)v; }
 };
 
-// Something that happened to a stage, at once. Kept in the agent's spool until acknowledged, so that what happened
-// while no leader listened is handed over later; `event` makes repeats harmless.
+// Something that happened to a stage, at once. Kept in the agent's spool until acknowledged, so that what
+// happened while no leader listened is handed over later; `event` makes repeats harmless.
 struct StageEvent {
   std::string event;  // unique: NODE-BOOTID-COUNTER
   std::string at;     // RFC 3339
@@ -182,13 +183,14 @@ struct Manifest {
   }
 };
 
-// Leader to agent: prove the node for a start of `replica`. Answered by VerifyProgress (several) and one VerifyDone.
+// Leader to agent: prove the node for a start of `replica`. Answered by VerifyProgress (several) and one
+// VerifyDone.
 struct Verify {
   std::uint64_t request = 0;
   Term term;
   std::string replica;
   Rank rank;
-  std::string engine;     // kind of engine that will run
+  std::string engine;  // kind of engine that will run
   Manifest manifest;
   std::string manifest_digest;  // SHA-256 of the leader's manifest in canonical form (agent/model)
   TROIKA_FIELDS(Verify, "verify") {
@@ -240,7 +242,7 @@ struct VerifyDone {
 
 // The settings of the engine that the leader fixes; paths, addresses and programs are the agent's own.
 struct EnginePlan {
-  std::string kind;  // "native", "sglang", ...
+  std::string kind;   // "native", "sglang", ...
   std::string model;  // served name
   Tokens context_length;
   Tokens chunked_prefill;
@@ -260,8 +262,8 @@ struct EnginePlan {
   }
 };
 
-// Leader to agent: start one rank of one epoch. Answered by StageEvents; refused with STALE_TERM, STALE_EPOCH, BUSY
-// (another epoch of ours is not released on this node) or NOT_ALLOWED (engine kind).
+// Leader to agent: start one rank of one epoch. Answered by StageEvents; refused with STALE_TERM,
+// STALE_EPOCH, BUSY (another epoch of ours is not released on this node) or NOT_ALLOWED (engine kind).
 struct StartStage {
   std::uint64_t request = 0;
   Term term;
@@ -304,7 +306,8 @@ struct StopStage {
   }
 };
 
-// Leader to the agent of rank 0: prove generation by a real completion at the stage, and read the settings in force.
+// Leader to the agent of rank 0: prove generation by a real completion at the stage, and read the settings in
+// force.
 struct Probe {
   std::uint64_t request = 0;
   Term term;
@@ -326,14 +329,14 @@ struct Probe {
 
 struct ProbeDone {
   std::uint64_t request = 0;
-  bool completed = false;         // a whole answer came
-  Tokens completion_tokens;       // by the answer's own usage
-  Tokens counter_advance;         // of the engine's generation counter around the completion
-  std::string text;               // at most 1 KiB
+  bool completed = false;    // a whole answer came
+  Tokens completion_tokens;  // by the answer's own usage
+  Tokens counter_advance;    // of the engine's generation counter around the completion
+  std::string text;          // at most 1 KiB
   double seconds = 0;
-  Tokens kv_capacity;             // tokens the KV cache holds, 0: not told
-  EnginePlan effective;           // settings in force, as the engine tells
-  std::string error;              // why not, where completed is false
+  Tokens kv_capacity;    // tokens the KV cache holds, 0: not told
+  EnginePlan effective;  // settings in force, as the engine tells
+  std::string error;     // why not, where completed is false
   TROIKA_FIELDS(ProbeDone, "probe_done") {
     v.required("request", m.request);
     v.required("completed", m.completed);

@@ -44,13 +44,18 @@ void read_in(const Table& table, const Json& in, T& value) {
   throw detail::FieldError{"", expected};
 }
 
-// Nesting below an envelope is 6 at the most; a deeper document is hostile and would recurse while it is parsed.
+// Nesting below an envelope is 6 at the most; a deeper document is hostile and would recurse while it is
+// parsed.
 constexpr int kMaxDepth = 16;
 
 }  // namespace
 
-std::string_view name(StageState state) { return name_in(kStageStates, state); }
-std::string_view name(Verb verb) { return name_in(kVerbs, verb); }
+std::string_view name(StageState state) {
+  return name_in(kStageStates, state);
+}
+std::string_view name(Verb verb) {
+  return name_in(kVerbs, verb);
+}
 
 Result<Envelope> parse_envelope(std::string_view frame) {
   const auto bad = [](std::string reason) { return Error{"read the message", "", std::move(reason)}; };
@@ -68,7 +73,8 @@ Result<Envelope> parse_envelope(std::string_view frame) {
   Envelope envelope;
   const auto version = json.find("v");
   const auto is_number = [](const Json& part) {
-    return part.is_number_unsigned() && part.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
+    return part.is_number_unsigned() &&
+           part.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
   };
   if (version == json.end() || !version->is_array() || version->size() != 2 || !is_number((*version)[0]) ||
       !is_number((*version)[1]))
@@ -85,7 +91,9 @@ Result<Envelope> parse_envelope(std::string_view frame) {
   return envelope;
 }
 
-Json to_json(const LayerRange& range) { return Json::array({range.begin, range.end}); }
+Json to_json(const LayerRange& range) {
+  return Json::array({range.begin, range.end});
+}
 
 Json to_json(const Finding& f) {
   Json evidence = Json::object();
@@ -136,8 +144,12 @@ void read(const Json& in, std::int32_t& v) {
   if (wide > INT32_MAX || wide < INT32_MIN) throw FieldError{"", "a whole number of 32 bits"};
   v = static_cast<std::int32_t>(wide);
 }
-void read(const Json& in, StageState& v) { read_in(kStageStates, in, v); }
-void read(const Json& in, Verb& v) { read_in(kVerbs, in, v); }
+void read(const Json& in, StageState& v) {
+  read_in(kStageStates, in, v);
+}
+void read(const Json& in, Verb& v) {
+  read_in(kVerbs, in, v);
+}
 void read(const Json& in, Verdict& v) {
   const auto verdict = in.is_string() ? parse_verdict(in.get_ref<const std::string&>())
                                       : Result<Verdict>{Error{"", "", "a verdict"}};
@@ -170,10 +182,14 @@ void read(const Json& in, Finding& v) {
   if (!known.ok()) v.evidence.emplace_back("unknown_code", code);
   if (const auto evidence = in.find("evidence"); evidence != in.end() && evidence->is_object()) {
     for (const auto& [key, value] : evidence->items()) {
-      if (value.is_string()) v.evidence.emplace_back(key, value.get<std::string>());
-      else if (value.is_boolean()) v.evidence.emplace_back(key, value.get<bool>());
-      else if (value.is_number_integer()) v.evidence.emplace_back(key, value.get<std::int64_t>());
-      else if (value.is_number()) v.evidence.emplace_back(key, value.get<double>());
+      if (value.is_string())
+        v.evidence.emplace_back(key, value.get<std::string>());
+      else if (value.is_boolean())
+        v.evidence.emplace_back(key, value.get<bool>());
+      else if (value.is_number_integer())
+        v.evidence.emplace_back(key, value.get<std::int64_t>());
+      else if (value.is_number())
+        v.evidence.emplace_back(key, value.get<double>());
     }
   }
 }

@@ -1,8 +1,8 @@
 // One JSON mapping for every message, and the envelope around it.
 //
-// A message on the wire is a JSON object {"v":[major,minor],"type":"...","id":N, ...fields}. `id` is chosen by the
-// sender, unique on its connection; answers name it in "re". Reading checks types and required fields and says which
-// field of which message is wrong; unknown fields are ignored.
+// A message on the wire is a JSON object {"v":[major,minor],"type":"...","id":N, ...fields}. `id` is chosen
+// by the sender, unique on its connection; answers name it in "re". Reading checks types and required fields
+// and says which field of which message is wrong; unknown fields are ignored.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,9 @@ namespace troika::protocol {
 using Json = nlohmann::json;
 
 template <class T>
-concept Message = requires { { T::kType } -> std::convertible_to<std::string_view>; };
+concept Message = requires {
+  { T::kType } -> std::convertible_to<std::string_view>;
+};
 
 std::string_view name(StageState state);  // "starting", "not_released", ...
 std::string_view name(Verb verb);
@@ -36,7 +38,9 @@ struct Envelope {
 // Errors name what is not as expected. Does not judge the version or the type: see is_supported.
 Result<Envelope> parse_envelope(std::string_view frame);
 
-inline bool is_supported(const Envelope& e) { return e.major == kMajorVersion; }
+inline bool is_supported(const Envelope& e) {
+  return e.major == kMajorVersion;
+}
 
 // ---- writing
 
@@ -51,39 +55,65 @@ struct FieldError {
   std::string expected;  // "a whole number"
 };
 
-inline Json write(const std::string& v) { return v; }
-inline Json write(bool v) { return v; }
-inline Json write(double v) { return v; }
+inline Json write(const std::string& v) {
+  return v;
+}
+inline Json write(bool v) {
+  return v;
+}
+inline Json write(double v) {
+  return v;
+}
 template <std::integral T>
-Json write(T v) { return v; }
+Json write(T v) {
+  return v;
+}
 template <class Tag, class Rep>
-Json write(const Quantity<Tag, Rep>& v) { return v.count; }
-inline Json write(StageState v) { return name(v); }
-inline Json write(Verb v) { return name(v); }
-inline Json write(Verdict v) { return troika::name(v); }
-inline Json write(const Finding& v) { return to_json(v); }
-inline Json write(const LayerRange& v) { return to_json(v); }
+Json write(const Quantity<Tag, Rep>& v) {
+  return v.count;
+}
+inline Json write(StageState v) {
+  return name(v);
+}
+inline Json write(Verb v) {
+  return name(v);
+}
+inline Json write(Verdict v) {
+  return troika::name(v);
+}
+inline Json write(const Finding& v) {
+  return to_json(v);
+}
+inline Json write(const LayerRange& v) {
+  return to_json(v);
+}
 template <Message T>
 Json write(const T& message);
 template <class T>
 Json write(const std::vector<T>& list) {
   Json out = Json::array();
-  for (const auto& item : list) out.push_back(write(item));
+  for (const auto& item : list)
+    out.push_back(write(item));
   return out;
 }
 template <class T>
 Json write(const std::map<std::string, T>& map) {
   Json out = Json::object();
-  for (const auto& [key, item] : map) out[key] = write(item);
+  for (const auto& [key, item] : map)
+    out[key] = write(item);
   return out;
 }
 
 struct Writer {
   Json& out;
   template <class T>
-  void required(const char* field, const T& v) { out[field] = write(v); }
+  void required(const char* field, const T& v) {
+    out[field] = write(v);
+  }
   template <class T>
-  void optional(const char* field, const T& v) { out[field] = write(v); }
+  void optional(const char* field, const T& v) {
+    out[field] = write(v);
+  }
 };
 
 template <Message T>
@@ -108,7 +138,9 @@ void read(const Json& in, Verdict& v);
 void read(const Json& in, Finding& v);
 void read(const Json& in, LayerRange& v);
 template <class Tag, class Rep>
-void read(const Json& in, Quantity<Tag, Rep>& v) { read(in, v.count); }
+void read(const Json& in, Quantity<Tag, Rep>& v) {
+  read(in, v.count);
+}
 template <Message T>
 void read(const Json& in, T& message);
 [[noreturn]] void rethrow_inside(const std::string& outer, const FieldError& inner);
@@ -185,7 +217,9 @@ std::string encode(const T& message, std::uint64_t id) {
 
 // The fields alone, for reports, files and `--json`.
 template <Message T>
-Json to_json(const T& message) { return detail::write(message); }
+Json to_json(const T& message) {
+  return detail::write(message);
+}
 
 template <Message T>
 Result<T> from_json(const Json& in) {
@@ -199,6 +233,8 @@ Result<T> from_json(const Json& in) {
 }
 
 template <Message T>
-Result<T> decode(const Envelope& envelope) { return from_json<T>(envelope.body); }
+Result<T> decode(const Envelope& envelope) {
+  return from_json<T>(envelope.body);
+}
 
 }  // namespace troika::protocol

@@ -33,8 +33,8 @@ struct RouteTarget {
   }
 };
 
-// Leader to gateway: where requests go from now on. targets[0] gets the next request, the others take over from it;
-// empty: none, with the reason for clients. Written down by the gateway before RouteApplied.
+// Leader to gateway: where requests go from now on. targets[0] gets the next request, the others take over
+// from it; empty: none, with the reason for clients. Written down by the gateway before RouteApplied.
 struct Route {
   Term term;
   std::uint64_t generation = 0;
@@ -74,8 +74,8 @@ struct TargetLoad {
 // Gateway to leader, each second and when one of them changes.
 struct GatewayStats {
   std::uint32_t in_flight = 0;
-  std::uint64_t admitted = 0;   // since the ledger began
-  std::uint64_t refused = 0;    // since the gateway started
+  std::uint64_t admitted = 0;  // since the ledger began
+  std::uint64_t refused = 0;   // since the gateway started
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;
   std::vector<TargetLoad> loads;  // only those with requests in flight
@@ -105,9 +105,9 @@ struct RequestFailed {
   }
 };
 
-// Gateway to agent, first message of a relay connection (one request each). The body follows in raw frames until
-// body_bytes; the agent answers RelayHead, raw frames, RelayEnd. Only paths that gateways use are relayed, and only to
-// the stage of exactly this epoch. Either side closes to cancel.
+// Gateway to agent, first message of a relay connection (one request each). The body follows in raw frames
+// until body_bytes; the agent answers RelayHead, raw frames, RelayEnd. Only paths that gateways use are
+// relayed, and only to the stage of exactly this epoch. Either side closes to cancel.
 struct RelayRequest {
   std::string replica;
   Epoch epoch;

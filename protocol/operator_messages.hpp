@@ -45,7 +45,7 @@ struct ReplicaStatus {
   double phase_seconds = 0;         // since the phase began
   std::string reason;
   std::vector<StageStatus> stages;
-  std::vector<Finding> findings;    // why it does not serve, or of its last verification
+  std::vector<Finding> findings;  // why it does not serve, or of its last verification
   TROIKA_FIELDS(ReplicaStatus, "replica_status") {
     v.required("replica", m.replica);
     v.required("desired", m.desired);
@@ -100,8 +100,8 @@ struct GatewayStatus {
 
 struct Incident {
   std::int64_t id = 0;
-  std::string opened;  // RFC 3339
-  std::string closed;  // empty: open
+  std::string opened;   // RFC 3339
+  std::string closed;   // empty: open
   std::string subject;  // "replica a", "node spark-1"
   std::string title;
   std::vector<Finding> findings;
@@ -142,8 +142,8 @@ struct StatusReply {
 
 enum class Verb { Start, Stop, Restart, Drain, Failover };
 
-// Change intention. Answered by CommandProgress (several) and one CommandDone; with no_wait, CommandDone at once.
-// The command goes on when the operator goes away.
+// Change intention. Answered by CommandProgress (several) and one CommandDone; with no_wait, CommandDone at
+// once. The command goes on when the operator goes away.
 struct Command {
   Verb verb{};
   std::string replica;  // empty: all; failover: the replica to serve, empty: the other one

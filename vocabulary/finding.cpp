@@ -18,31 +18,43 @@ constexpr std::array kCodes{
 
 }  // namespace
 
-std::string_view name(Code code) { return kCodes[static_cast<std::size_t>(code)].name; }
+std::string_view name(Code code) {
+  return kCodes[static_cast<std::size_t>(code)].name;
+}
 
 std::string_view name(Severity severity) {
   switch (severity) {
-    case Severity::Info: return "info";
-    case Severity::Warning: return "warning";
-    case Severity::Error: return "error";
+    case Severity::Info:
+      return "info";
+    case Severity::Warning:
+      return "warning";
+    case Severity::Error:
+      return "error";
   }
   broken_invariant("severity", __FILE__, __LINE__);
 }
 
 std::string_view name(Verdict verdict) {
   switch (verdict) {
-    case Verdict::Ok: return "ok";
-    case Verdict::Warning: return "warning";
-    case Verdict::CannotTell: return "cannot_tell";
-    case Verdict::Error: return "error";
+    case Verdict::Ok:
+      return "ok";
+    case Verdict::Warning:
+      return "warning";
+    case Verdict::CannotTell:
+      return "cannot_tell";
+    case Verdict::Error:
+      return "error";
   }
   broken_invariant("verdict", __FILE__, __LINE__);
 }
 
-Severity usual_severity(Code code) { return kCodes[static_cast<std::size_t>(code)].severity; }
+Severity usual_severity(Code code) {
+  return kCodes[static_cast<std::size_t>(code)].severity;
+}
 
 Result<Code> parse_code(std::string_view text) {
-  const auto found = std::find_if(kCodes.begin(), kCodes.end(), [&](const auto& c) { return c.name == text; });
+  const auto found =
+      std::find_if(kCodes.begin(), kCodes.end(), [&](const auto& c) { return c.name == text; });
   if (found == kCodes.end()) return Error{"read the finding code", std::string(text), "no such code"};
   return static_cast<Code>(found - kCodes.begin());
 }
@@ -74,9 +86,12 @@ Verdict verdict_of(const std::vector<Finding>& findings) {
   Verdict worst = Verdict::Ok;
   for (const Finding& f : findings) {
     Verdict one = Verdict::Ok;
-    if (f.severity == Severity::Error) one = Verdict::Error;
-    else if (f.code == Code::CANNOT_TELL) one = Verdict::CannotTell;
-    else if (f.severity == Severity::Warning) one = Verdict::Warning;
+    if (f.severity == Severity::Error)
+      one = Verdict::Error;
+    else if (f.code == Code::CANNOT_TELL)
+      one = Verdict::CannotTell;
+    else if (f.severity == Severity::Warning)
+      one = Verdict::Warning;
     worst = std::max(worst, one);
   }
   return worst;
@@ -85,9 +100,12 @@ Verdict verdict_of(const std::vector<Finding>& findings) {
 int exit_status(Verdict verdict) {
   switch (verdict) {
     case Verdict::Ok:
-    case Verdict::Warning: return 0;
-    case Verdict::Error: return 1;
-    case Verdict::CannotTell: return 4;
+    case Verdict::Warning:
+      return 0;
+    case Verdict::Error:
+      return 1;
+    case Verdict::CannotTell:
+      return 4;
   }
   broken_invariant("verdict", __FILE__, __LINE__);
 }

@@ -20,8 +20,8 @@ enum class Code {
 #undef CODE
 };
 
-std::string_view name(Code code);             // "HASH_MISMATCH"
-std::string_view name(Severity severity);     // "error"
+std::string_view name(Code code);          // "HASH_MISMATCH"
+std::string_view name(Severity severity);  // "error"
 Severity usual_severity(Code code);
 Result<Code> parse_code(std::string_view text);
 Result<Severity> parse_severity(std::string_view text);
@@ -36,14 +36,14 @@ struct Finding {
   std::string subject;  // a file, stage, link, setting ...: what codes.def says for the code
   std::string message;  // one sentence for people, figures with units
   Evidence evidence;
-  std::string remedy;   // what to do next; empty only where nothing is to be done
+  std::string remedy;  // what to do next; empty only where nothing is to be done
 
   bool operator==(const Finding&) const = default;
 };
 
 // A finding of the code's usual severity.
-Finding finding(Code code, std::string node, std::string subject, std::string message, std::string remedy = {},
-                Evidence evidence = {});
+Finding finding(Code code, std::string node, std::string subject, std::string message,
+                std::string remedy = {}, Evidence evidence = {});
 
 // The verdict of a report. The worst of its findings: error, then cannot_tell, then warning, then ok.
 enum class Verdict { Ok, Warning, CannotTell, Error };

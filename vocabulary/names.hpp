@@ -21,8 +21,8 @@ struct StageId {
 std::string text(const StageId& stage);  // "a/0"
 Result<StageId> parse_stage_id(std::string_view text);
 
-// Clusters, nodes and replicas are named by 1 to 63 of a-z, 0-9 and '-', a letter or digit first and last (they stand
-// in certificates, file names and log lines).
+// Clusters, nodes and replicas are named by 1 to 63 of a-z, 0-9 and '-', a letter or digit first and last
+// (they stand in certificates, file names and log lines).
 Status check_name(std::string_view kind, std::string_view name);
 
 // Layers [begin, end) of a model.

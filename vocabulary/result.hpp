@@ -21,9 +21,9 @@ Error system_error(std::string doing, std::string subject, int errno_value);
 // Prints the message and aborts: for invariants that only a bug can break.
 [[noreturn]] void broken_invariant(const char* what, const char* file, int line);
 
-#define TROIKA_INVARIANT(condition)                                                     \
-  do {                                                                                  \
-    if (!(condition)) ::troika::broken_invariant(#condition, __FILE__, __LINE__);       \
+#define TROIKA_INVARIANT(condition)                                               \
+  do {                                                                            \
+    if (!(condition)) ::troika::broken_invariant(#condition, __FILE__, __LINE__); \
   } while (false)
 
 // A value or an Error. Reading the wrong side is a broken invariant.
@@ -59,15 +59,15 @@ struct Done {};  // success without a value: Status ok = Done{};
 using Status = Result<Done>;
 
 // TROIKA_TRY(name, expression): on error returns it from this function, else binds the value to `name`.
-#define TROIKA_TRY(name, ...)                                   \
-  auto name##_result = (__VA_ARGS__);                           \
-  if (!name##_result.ok()) return name##_result.error();        \
+#define TROIKA_TRY(name, ...)                            \
+  auto name##_result = (__VA_ARGS__);                    \
+  if (!name##_result.ok()) return name##_result.error(); \
   auto& name = name##_result.value()
 
 // TROIKA_CHECK(expression): on error returns it from this function.
-#define TROIKA_CHECK(...)                                                        \
-  do {                                                                           \
-    if (auto checked_ = (__VA_ARGS__); !checked_.ok()) return checked_.error();  \
+#define TROIKA_CHECK(...)                                                       \
+  do {                                                                          \
+    if (auto checked_ = (__VA_ARGS__); !checked_.ok()) return checked_.error(); \
   } while (false)
 
 }  // namespace troika

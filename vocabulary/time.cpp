@@ -42,11 +42,13 @@ std::string rfc3339(WallTime time) {
 }
 
 Result<WallTime> parse_rfc3339(std::string_view text) {
-  const Error bad{"read the time", std::string(text), "RFC 3339 in UTC is expected, such as 2026-11-30T20:27:32Z"};
+  const Error bad{"read the time", std::string(text),
+                  "RFC 3339 in UTC is expected, such as 2026-11-30T20:27:32Z"};
   int y = 0, mo = 0, d = 0, h = 0, mi = 0, s = 0;
-  if (text.size() < 20 || !digits(text, 0, 4, y) || text[4] != '-' || !digits(text, 5, 2, mo) || text[7] != '-' ||
-      !digits(text, 8, 2, d) || (text[10] != 'T' && text[10] != ' ') || !digits(text, 11, 2, h) || text[13] != ':' ||
-      !digits(text, 14, 2, mi) || text[16] != ':' || !digits(text, 17, 2, s))
+  if (text.size() < 20 || !digits(text, 0, 4, y) || text[4] != '-' || !digits(text, 5, 2, mo) ||
+      text[7] != '-' || !digits(text, 8, 2, d) || (text[10] != 'T' && text[10] != ' ') ||
+      !digits(text, 11, 2, h) || text[13] != ':' || !digits(text, 14, 2, mi) || text[16] != ':' ||
+      !digits(text, 17, 2, s))
     return bad;
   const year_month_day date{year{y}, month{static_cast<unsigned>(mo)}, day{static_cast<unsigned>(d)}};
   if (!date.ok() || h > 23 || mi > 59 || s > 60) return bad;

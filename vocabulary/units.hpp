@@ -30,13 +30,17 @@ using Term = Quantity<struct TermTag>;
 // Position of a stage in the pipeline, from 0.
 using Rank = Quantity<struct RankTag, std::uint32_t>;
 
-constexpr Epoch next(Epoch epoch) { return Epoch{epoch.count + 1}; }
-constexpr Term next(Term term) { return Term{term.count + 1}; }
+constexpr Epoch next(Epoch epoch) {
+  return Epoch{epoch.count + 1};
+}
+constexpr Term next(Term term) {
+  return Term{term.count + 1};
+}
 
 using Duration = std::chrono::nanoseconds;
 
-// Time since boot, suspended time included (CLOCK_BOOTTIME): for deadlines, rates and leases. This type cannot read
-// the clock; platform/clock does.
+// Time since boot, suspended time included (CLOCK_BOOTTIME): for deadlines, rates and leases. This type
+// cannot read the clock; platform/clock does.
 struct BootClock {
   using rep = Duration::rep;
   using period = Duration::period;

@@ -9,6 +9,7 @@
 #include "cli/local/local_cluster.hpp"
 #include "cli/local/sweep.hpp"
 #include "platform/clock.hpp"
+#include "platform/files.hpp"
 #include "platform/pki.hpp"
 
 namespace troika::local {
@@ -66,6 +67,8 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::make(Options options) {
   const Layout layout{root};
   TROIKA_TRY(lock, platform::DirectoryLock::take(layout.lock()));
   TROIKA_TRY(block, PortBlock::reserve());
+  // Agents sweep by the mark cluster/node of their stages: two clusters on this machine must not share it.
+  options.shape.cluster += "-" + platform::random_hex(3);
   options.model.layers = layers_of(options.shape);
   options.model.name = options.shape.model;
   std::unique_ptr<LocalCluster> cluster(

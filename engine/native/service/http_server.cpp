@@ -159,7 +159,8 @@ asio::awaitable<bool> HttpServer::State::answer_stream(beast::tcp_stream& stream
   begin += "\r\n";
   const auto frame = [&](std::string_view text) { return chunked ? framed(text) : std::string(text); };
   if (head.chat) begin += frame(role_event(head));
-  if (!co_await write(stream, begin)) co_return false;
+  const bool begun = co_await write(stream, begin);
+  if (!begun) co_return false;
   for (;;) {
     if (watch.gone) co_return false;
     std::string events;
@@ -175,7 +176,8 @@ asio::awaitable<bool> HttpServer::State::answer_stream(beast::tcp_stream& stream
     }
     if (!events.empty()) {
       const std::string part = frame(events);
-      if (!co_await write(stream, part)) co_return false;
+      const bool written = co_await write(stream, part);
+      if (!written) co_return false;
       continue;
     }
     watch.wake.expires_at(asio::steady_timer::time_point::max());
@@ -249,7 +251,8 @@ asio::awaitable<void> HttpServer::State::session(tcp::socket socket) {
     stream.expires_after(kIdleTime);
     auto [error, count] = co_await http::async_read_header(stream, buffer, parser, kToken);
     if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
-      if (!co_await write(stream, "HTTP/1.1 100 Continue\r\n\r\n")) break;
+      const bool told = co_await write(stream, "HTTP/1.1 100 Continue\r\n\r\n");
+      if (!told) break;
     }
     if (!error) {
       stream.expires_after(kReadTime);

@@ -121,7 +121,8 @@ asio::awaitable<Status> greet(tcp::socket& socket, Hello mine, const LinkKey& ke
   if (!nonce.ok()) co_return nonce.error();
   mine.nonce = *nonce;
   const auto hello = encode(mine);
-  if (auto sent = co_await write_bytes(socket, hello); !sent.ok()) co_return sent.error();
+  const auto greeted = co_await write_bytes(socket, hello);
+  if (!greeted.ok()) co_return greeted.error();
   const auto heard = co_await read_hello(socket);
   if (!heard.ok()) co_return heard.error();
   const auto fault = [](std::string reason) {
