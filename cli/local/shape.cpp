@@ -12,7 +12,7 @@ namespace troika::local {
 namespace {
 
 // Paths and names of ours hold nothing that TOML's basic strings escape but quotes and backslashes.
-std::string quoted(std::string_view text) {
+std::string toml_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -24,7 +24,7 @@ std::string quoted(std::string_view text) {
 std::string list(const std::vector<std::string>& texts) {
   std::string out;
   for (const std::string& text : texts)
-    out += (out.empty() ? "" : ", ") + quoted(text);
+    out += (out.empty() ? "" : ", ") + toml_text(text);
   return "[" + out + "]";
 }
 
@@ -119,14 +119,14 @@ Result<Programs> find_programs(const std::string& directory) {
 
 std::string cluster_toml(const Shape& shape, const Layout& layout, const Ports& ports) {
   Toml out;
-  out.line("[cluster]\nname = {}\n", quoted(shape.cluster));
+  out.line("[cluster]\nname = {}\n", toml_text(shape.cluster));
   out.line("[leader]\nlisten = {}\nsocket = {}\nstate_dir = {}", endpoint(ports.leader),
-           quoted(layout.socket()), quoted(layout.leader_state()));
-  out.line("ca = {}\ncertificate = {}\nkey = {}\n", quoted(layout.pki() + "/ca.crt"),
-           quoted(layout.pki() + "/leader.crt"), quoted(layout.pki() + "/leader.key"));
+           toml_text(layout.socket()), toml_text(layout.leader_state()));
+  out.line("ca = {}\ncertificate = {}\nkey = {}\n", toml_text(layout.pki() + "/ca.crt"),
+           toml_text(layout.pki() + "/leader.crt"), toml_text(layout.pki() + "/leader.key"));
   out.line("[gateway]\nlisten = {}\nmetrics = {}\n", endpoint(ports.gateway), endpoint(ports.metrics));
-  out.line("[model]\nname = {}\npath = {}\nmanifest = {}\nlayers = {}\n", quoted(shape.model),
-           quoted(layout.model()), quoted(layout.manifest()), layers_of(shape));
+  out.line("[model]\nname = {}\npath = {}\nmanifest = {}\nlayers = {}\n", toml_text(shape.model),
+           toml_text(layout.model()), toml_text(layout.manifest()), layers_of(shape));
   out.line("[engine]\nkind = \"native\"\ncontext_length = 12288\nchunked_prefill = 4096\nmax_running = {}\n",
            shape.in_flight);
   out.line(
@@ -137,9 +137,9 @@ std::string cluster_toml(const Shape& shape, const Layout& layout, const Ports& 
   out.line("[memory]\nreserve = \"256MiB\"\nfloor = \"64MiB\"\n");
   out.line("[restart]\nattempts = {}\nwindow = \"30m\"\n", shape.attempts);
   for (const std::string& node : node_names(shape))
-    out.line("[[node]]\nname = {}\n", quoted(node));
+    out.line("[[node]]\nname = {}\n", toml_text(node));
   for (const std::string& replica : replica_names(shape))
-    out.line("[[replica]]\nname = {}\nlayers = {}\nnodes = {}\n", quoted(replica), list(shape.layers),
+    out.line("[[replica]]\nname = {}\nlayers = {}\nnodes = {}\n", toml_text(replica), list(shape.layers),
              list(nodes_of(shape, replica)));
   return out.text;
 }
@@ -151,19 +151,19 @@ std::string agent_toml(const Shape& shape, const Layout& layout, const Ports& po
   environment[kMark] = layout.root;
   std::string variables;
   for (const auto& [key, value] : environment)
-    variables += fmt::format("{}{} = {}", variables.empty() ? "" : ", ", key, quoted(value));
+    variables += fmt::format("{}{} = {}", variables.empty() ? "" : ", ", key, toml_text(value));
   Toml out;
-  out.line("[node]\ncluster = {}\nname = {}", quoted(shape.cluster), quoted(node));
-  out.line("state_dir = {}\nrun_dir = {}\nkeeper = {}\n", quoted(layout.node(node) + "/state"),
-           quoted(layout.node(node) + "/run"), quoted(programs.keeper));
+  out.line("[node]\ncluster = {}\nname = {}", toml_text(shape.cluster), toml_text(node));
+  out.line("state_dir = {}\nrun_dir = {}\nkeeper = {}\n", toml_text(layout.node(node) + "/state"),
+           toml_text(layout.node(node) + "/run"), toml_text(programs.keeper));
   out.line("[leader]\naddresses = [{}]\n", endpoint(ports.leader));
-  out.line("[tls]\nca = {}\ncertificate = {}\nkey = {}\n", quoted(layout.pki() + "/ca.crt"),
-           quoted(layout.pki() + "/" + node + ".crt"), quoted(layout.pki() + "/" + node + ".key"));
+  out.line("[tls]\nca = {}\ncertificate = {}\nkey = {}\n", toml_text(layout.pki() + "/ca.crt"),
+           toml_text(layout.pki() + "/" + node + ".crt"), toml_text(layout.pki() + "/" + node + ".key"));
   out.line("[relay]\nlisten = {}\n", endpoint(own.relay));
-  out.line("[model]\npath = {}\n", quoted(layout.node_model(node)));
+  out.line("[model]\npath = {}\n", toml_text(layout.node_model(node)));
   out.line("[fabric]\ninterfaces = [\"lo\"]\n");
   out.line("[[engine]]\nkind = \"native\"\nprogram = {}",
-           quoted(shape.stage_program.empty() ? programs.stage : shape.stage_program));
+           toml_text(shape.stage_program.empty() ? programs.stage : shape.stage_program));
   out.line("api = {}\nlink = {}\nkv_budget = \"{}MiB\"", endpoint(own.api), endpoint(own.link),
            shape.kv_budget.count >> 20);
   out.line("arguments = {}\nenvironment = {{ {} }}", list(shape.stage_arguments), variables);

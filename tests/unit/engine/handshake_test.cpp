@@ -64,10 +64,10 @@ TEST(Hello, EveryDifferenceIsNamed) {
 
 TEST(LinkKey, IsSixtyFourHexDigits) {
   EXPECT_TRUE(parse_link_key(std::string(64, 'a')).ok());
-  EXPECT_TRUE(parse_link_key(std::string(64, 'F') + "\n").ok());
+  EXPECT_TRUE(parse_link_key(std::string(64, 'F').append("\n")).ok());
   EXPECT_EQ((*parse_link_key("0f" + std::string(62, '0')))[0], 15);
   EXPECT_FALSE(parse_link_key(std::string(63, 'a')).ok());
-  EXPECT_FALSE(parse_link_key(std::string(63, 'a') + "g").ok());
+  EXPECT_FALSE(parse_link_key(std::string(63, 'a').append("g")).ok());
   EXPECT_FALSE(parse_link_key("").ok());
 }
 
