@@ -16,7 +16,8 @@ std::vector<Finding> ClusterState::causes_of_failure(const ReplicaState& r) cons
     const RankState& rank = r.ranks[k];
     const std::string& node = r.plan.nodes[k];
     const std::string stage = text(StageId{r.plan.name, Rank{static_cast<std::uint32_t>(k)}});
-    const std::string read_log = line("Read troika logs ", stage, ".");
+    const std::string read_log =
+        line("Read the log of ", stage, " on its node, in the run_dir of its agent.");
     if (lost(node_of(r, k))) {
       causes.push_back(finding(Code::NODE_LOST, node, node,
                                line("nothing was heard of ", node, ", which runs ", stage, ", for ",

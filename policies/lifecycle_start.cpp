@@ -158,10 +158,11 @@ bool ClusterState::advance_loading(ReplicaState& r) {
   for (std::size_t k = 0; k < r.ranks.size(); ++k) {
     const StageId stage{r.plan.name, Rank{static_cast<std::uint32_t>(k)}};
     if (r.ranks[k].fact == StageFact::Ready) continue;
-    causes.push_back(finding(Code::START_FAILED, r.plan.nodes[k], text(stage),
-                             line("no progress for ", duration_text(plan.patience.no_progress), " after ",
-                                  r.ranks[k].progress, " bytes"),
-                             line("Read troika logs ", text(stage), ".")));
+    causes.push_back(
+        finding(Code::START_FAILED, r.plan.nodes[k], text(stage),
+                line("no progress for ", duration_text(plan.patience.no_progress), " after ",
+                     r.ranks[k].progress, " bytes"),
+                line("Read the log of ", text(stage), " on its node, in the run_dir of its agent.")));
   }
   fail(r, std::move(causes));
   return true;
@@ -172,7 +173,7 @@ bool ClusterState::advance_proving(ReplicaState& r) {
   if (now - r.waited_from >= plan.patience.prove) {
     fail(r, {finding(Code::NOT_READY, r.plan.nodes[0], text(head),
                      line("no completion came within ", duration_text(plan.patience.prove)),
-                     line("Read troika logs ", text(head), "."))});
+                     line("Read the log of ", text(head), " on its node, in the run_dir of its agent."))});
     return true;
   }
   if (r.probe_request == 0 && node_of(r, 0).connected) {

@@ -30,7 +30,7 @@ std::vector<Finding> judge_probe(const StageId& stage, const std::string& node, 
     findings.push_back(
         finding(Code::NOT_READY, node, who,
                 line("no completion: ", facts.error.empty() ? "no reason was given" : facts.error),
-                line("Read troika logs ", who, ".")));
+                line("Read the log of ", who, " on its node, in the run_dir of its agent.")));
     return findings;
   }
   const EngineSettings& effective = facts.effective;
@@ -41,13 +41,13 @@ std::vector<Finding> judge_probe(const StageId& stage, const std::string& node, 
   compare("layers", listed(planned.layers), listed(effective.layers));
   if (facts.completion_tokens.count == 0) {
     findings.push_back(finding(Code::NOT_READY, node, who, "the completion has no token",
-                               line("Read troika logs ", who, ".")));
+                               line("Read the log of ", who, " on its node, in the run_dir of its agent.")));
   } else if (facts.counter_advance < facts.completion_tokens) {
     findings.push_back(
         finding(Code::GENERATION_STUCK, node, who,
                 line("the completion has ", facts.completion_tokens,
                      " tokens, but the generation counter advanced by ", facts.counter_advance),
-                line("Read troika logs ", who, ".")));
+                line("Read the log of ", who, " on its node, in the run_dir of its agent.")));
   }
   return findings;
 }

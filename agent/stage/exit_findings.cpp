@@ -33,10 +33,10 @@ std::vector<Finding> exit_findings(const std::string& node, const StageKey& key,
                                  std::move(evidence)));
     return findings;
   }
-  findings.push_back(
-      finding(Code::STAGE_DIED, node, subject,
-              text(key) + " ended with " + exit_text(exit) + " and nobody asked it to" + because,
-              "read its log: troika logs " + subject, evidence));
+  findings.push_back(finding(
+      Code::STAGE_DIED, node, subject,
+      text(key) + " ended with " + exit_text(exit) + " and nobody asked it to" + because,
+      "read its log, in the run_dir of the agent: stages/ while it runs, ended/ afterwards", evidence));
   if (exit.signal == SIGKILL || exit.signal == SIGTERM || exit.signal == SIGINT || exit.signal == SIGHUP)
     findings.push_back(
         finding(Code::KILL_UNCLAIMED, node, subject,
