@@ -3,7 +3,6 @@
 #include "cli/client.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <functional>
@@ -27,6 +26,7 @@ class Leader {
  public:
   using Act = std::function<asio::awaitable<void>(ChannelPtr)>;
   explicit Leader(Act act) {
+    TROIKA_INVARIANT(platform::make_directories(folder_, 0700).ok());
     auto listening = platform::listen_unix(io_.get_executor(), path_, std::move(act));
     TROIKA_INVARIANT(listening.ok());
     listener_ = *std::move(listening);
@@ -36,12 +36,13 @@ class Leader {
     io_.stop();
     thread_.join();
     listener_.reset();
-    ::unlink(path_.c_str());
+    EXPECT_TRUE(platform::remove_tree(folder_).ok());  // with the lock beside the socket
   }
   Global address() const { return {path_, "", {}}; }
 
  private:
-  std::string path_ = "/tmp/troika-client-" + platform::random_hex(6) + ".sock";
+  std::string folder_ = "/tmp/troika-client-" + platform::random_hex(6);
+  std::string path_ = folder_ + "/control.sock";
   asio::io_context io_{1};
   std::unique_ptr<platform::Listener> listener_;
   std::thread thread_;
