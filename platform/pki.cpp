@@ -67,6 +67,7 @@ struct Extension {
 struct Request {
   std::string common_name;
   std::vector<Extension> extensions;
+  WallTime made;
   WallTime until;
 };
 
@@ -111,7 +112,7 @@ Result<CertificatePtr> make_certificate(const Request& request, EVP_PKEY* key, X
   };
   constexpr long kVersion3 = 2;
   const bool good = X509_set_version(certificate, kVersion3) == 1 && set_serial(certificate) &&
-                    set_time(X509_getm_notBefore(certificate), wall_now() - kClockSlack) &&
+                    set_time(X509_getm_notBefore(certificate), request.made - kClockSlack) &&
                     set_time(X509_getm_notAfter(certificate), request.until) && text("O", "Troika") &&
                     text("CN", request.common_name) && X509_set_pubkey(certificate, key) == 1 &&
                     X509_set_issuer_name(certificate, X509_get_subject_name(parent)) == 1 &&
@@ -151,8 +152,8 @@ Status check_valid(Duration valid) {
   return Error{"make a certificate valid for", duration_text(valid), "1s to 36500d are allowed"};
 }
 
-WallTime end_of(Duration valid) {
-  return wall_now() + std::chrono::duration_cast<std::chrono::milliseconds>(valid);
+WallTime end_of(WallTime now, Duration valid) {
+  return now + std::chrono::duration_cast<std::chrono::milliseconds>(valid);
 }
 
 Result<CertificatePtr> read_authority(const std::string& directory) {
@@ -176,12 +177,14 @@ Status make_authority(const std::string& directory, const std::string& cluster, 
   TROIKA_CHECK(check_valid(valid));
   TROIKA_CHECK(make_directories(directory));
   TROIKA_TRY(key, make_key());
+  const WallTime now = wall_now();
   const Request request{"Troika authority of " + cluster,
                         {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
                          {NID_key_usage, "critical,keyCertSign,cRLSign"},
                          {NID_subject_key_identifier, "hash"},
                          {NID_subject_alt_name, "URI:" + authority_uri(cluster)}},
-                        end_of(valid)};
+                        now,
+                        end_of(now, valid)};
   TROIKA_TRY(certificate, make_certificate(request, key.get(), nullptr, key.get()));
   return write_pair({authority_certificate(directory), authority_key(directory)}, certificate.get(),
                     key.get());
@@ -193,6 +196,11 @@ Result<std::string> authority_cluster(const std::string& directory) {
 }
 
 Result<IssuedFiles> issue(const std::string& directory, const Identity& identity, Duration valid) {
+  return issue(directory, identity, valid, wall_now());
+}
+
+Result<IssuedFiles> issue(const std::string& directory, const Identity& identity, Duration valid,
+                          WallTime now) {
   TROIKA_CHECK(parse_identity_uri(uri(identity)));
   TROIKA_CHECK(check_valid(valid));
   if (identity.name == "ca")
@@ -203,7 +211,7 @@ Result<IssuedFiles> issue(const std::string& directory, const Identity& identity
   if (cluster != identity.cluster)
     return Error{"issue for cluster", identity.cluster,
                  "the authority in " + directory + " is of " + cluster};
-  if (end_of(valid) > not_after(authority.get()))
+  if (end_of(now, valid) > not_after(authority.get()))
     return Error{"issue for", uri(identity),
                  "the authority itself ends before, at " + rfc3339(not_after(authority.get()))};
   TROIKA_TRY(key, make_key());
@@ -214,7 +222,8 @@ Result<IssuedFiles> issue(const std::string& directory, const Identity& identity
                          {NID_subject_key_identifier, "hash"},
                          {NID_authority_key_identifier, "keyid"},
                          {NID_subject_alt_name, "URI:" + uri(identity)}},
-                        end_of(valid)};
+                        now,
+                        end_of(now, valid)};
   TROIKA_TRY(certificate, make_certificate(request, key.get(), authority.get(), authority_private.get()));
   IssuedFiles files{directory + "/" + identity.name + ".crt", directory + "/" + identity.name + ".key"};
   TROIKA_CHECK(write_pair(files, certificate.get(), key.get()));

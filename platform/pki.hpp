@@ -20,6 +20,9 @@ Status make_authority(const std::string& directory, const std::string& cluster, 
 // NAME.crt and NAME.key (0600), of the cluster of the directory's authority and signed by the directory's
 // authority; existing files are never overwritten.
 Result<IssuedFiles> issue(const std::string& directory, const Identity& identity, Duration valid);
+// The same as if made at `now`: what was made two hours ago and valid for one has expired.
+Result<IssuedFiles> issue(const std::string& directory, const Identity& identity, Duration valid,
+                          WallTime now);
 
 // The cluster that the directory's authority was made for.
 Result<std::string> authority_cluster(const std::string& directory);

@@ -101,7 +101,8 @@ TEST_F(ChannelTest, TheLimitIsForTheWholeFrame) {
   // A client below the frames: one byte of a header each 50 ms.
   ours_->close();
   theirs_.reset();
-  const auto client = [this]() -> asio::awaitable<void> {
+  bool ended = false;
+  const auto client = [this, &ended]() -> asio::awaitable<void> {
     asio::ssl::stream<asio::ip::tcp::socket> stream(io_, agent_->context());
     co_await stream.next_layer().async_connect({asio::ip::address_v4::loopback(), listener_->port()},
                                                asio::use_awaitable);
@@ -113,6 +114,7 @@ TEST_F(ChannelTest, TheLimitIsForTheWholeFrame) {
                                  asio::redirect_error(asio::use_awaitable, failed));
       co_await pause(50ms);
     }
+    ended = true;
   };
   asio::co_spawn(io_, client(), asio::detached);
   for (int i = 0; i < 500 && theirs_ == nullptr; ++i)
@@ -120,7 +122,7 @@ TEST_F(ChannelTest, TheLimitIsForTheWholeFrame) {
   ASSERT_NE(theirs_, nullptr);
   EXPECT_TRUE(run(io_, trickle()));
   EXPECT_FALSE(theirs_->open());
-  run(io_, pause(200ms));
+  EXPECT_TRUE(run(io_, until([&] { return ended; })));
 }
 
 TEST_F(ChannelTest, AMalformedFrameClosesTheConnection) {
@@ -129,13 +131,19 @@ TEST_F(ChannelTest, AMalformedFrameClosesTheConnection) {
     connect();
     ours_->close();
     theirs_.reset();
-    const auto client = [this, bytes]() -> asio::awaitable<void> {
+    bool ended = false;
+    const auto client = [this, bytes, &ended]() -> asio::awaitable<void> {
       asio::ssl::stream<asio::ip::tcp::socket> stream(io_, agent_->context());
       co_await stream.next_layer().async_connect({asio::ip::address_v4::loopback(), listener_->port()},
                                                  asio::use_awaitable);
       co_await stream.async_handshake(asio::ssl::stream_base::client, asio::use_awaitable);
       co_await asio::async_write(stream, asio::buffer(bytes), asio::use_awaitable);
-      co_await pause(300ms);
+      boost::system::error_code failed;
+      char byte = 0;
+      while (!failed)
+        co_await stream.async_read_some(asio::buffer(&byte, 1),
+                                        asio::redirect_error(asio::use_awaitable, failed));
+      ended = true;
     };
     asio::co_spawn(io_, client(), asio::detached);
     for (int i = 0; i < 500 && theirs_ == nullptr; ++i)
@@ -145,7 +153,7 @@ TEST_F(ChannelTest, AMalformedFrameClosesTheConnection) {
     EXPECT_TRUE(answer.starts_with("error: unknown kind") || answer.find("are allowed") != std::string::npos)
         << answer;
     EXPECT_FALSE(theirs_->open());
-    run(io_, pause(400ms));
+    EXPECT_TRUE(run(io_, until([&] { return ended; }))) << "the connection is left open";
     listener_.reset();
   }
 }

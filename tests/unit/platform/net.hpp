@@ -10,12 +10,14 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "platform/channel.hpp"
+#include "platform/clock.hpp"
 #include "platform/pki.hpp"
 #include "tests/unit/platform/folder.hpp"
 
@@ -34,13 +36,13 @@ class Certificates {
     EXPECT_TRUE(made.ok()) << made.error().message();
   }
   TlsFiles files(Role role, const std::string& name, Duration valid = kYear) {
-    const auto issued = issue(folder_.path(), Identity{cluster_, role, name}, valid);
-    EXPECT_TRUE(issued.ok()) << issued.error().message();
-    return {ca(), issued->certificate, issued->key};
+    return files_of(issue(folder_.path(), Identity{cluster_, role, name}, valid));
   }
-  std::shared_ptr<TlsContext> context(Role role, const std::string& name, Duration valid = kYear) {
-    return load(files(role, name, valid));
+  // Of a certificate that was good for the first of the last two hours.
+  TlsFiles expired_files(Role role, const std::string& name) {
+    return files_of(issue(folder_.path(), Identity{cluster_, role, name}, 1h, wall_now() - 2h));
   }
+  std::shared_ptr<TlsContext> context(Role role, const std::string& name) { return load(files(role, name)); }
   static std::shared_ptr<TlsContext> load(const TlsFiles& files) {
     auto context = TlsContext::load(files);
     EXPECT_TRUE(context.ok()) << context.error().message();
@@ -50,6 +52,11 @@ class Certificates {
   const Folder& folder() const { return folder_; }
 
  private:
+  TlsFiles files_of(const Result<IssuedFiles>& issued) const {
+    EXPECT_TRUE(issued.ok()) << issued.error().message();
+    return {ca(), issued->certificate, issued->key};
+  }
+
   Folder folder_;
   std::string cluster_;
 };
@@ -86,6 +93,14 @@ T run(asio::io_context& io, asio::awaitable<T> body) {
 inline asio::awaitable<void> pause(Duration time) {
   asio::steady_timer timer(co_await asio::this_coro::executor, time);
   co_await timer.async_wait(asio::use_awaitable);
+}
+
+// Until the condition holds; false: it never came, which only a broken product's does.
+inline asio::awaitable<bool> until(std::function<bool()> condition) {
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!condition() && std::chrono::steady_clock::now() < end)
+    co_await pause(2ms);
+  co_return condition();
 }
 
 inline Frame message(std::string payload) {
