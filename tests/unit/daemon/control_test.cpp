@@ -8,14 +8,16 @@
 namespace troika::daemon {
 namespace {
 
-using platform::pause;
 using platform::Role;
 using platform::run;
+using platform::until;
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
 
 class ControlTest : public testing::Test {
- public:  // coroutines of the tests reach in
+ public:                                   // coroutines of the tests reach in
+  static constexpr Duration kLimit = 20s;  // only a broken product reaches it
+
   ControlTest()
       : certificates_("lab"),
         failures_(rig_.incidents()),
@@ -24,31 +26,35 @@ class ControlTest : public testing::Test {
         doors_(rig_.leader(), seat_, operators_) {
     auto remote = platform::listen_tls(
         io_.get_executor(), "127.0.0.1", 0, certificates_.context(Role::Leader, "leader"),
-        [this](platform::ChannelPtr c) { return doors_.serve_remote(std::move(c)); });
+        [this](platform::ChannelPtr c) { return counted(doors_.serve_remote(std::move(c))); });
     EXPECT_TRUE(remote.ok());
     remote_ = std::move(remote).value();
-    auto local =
-        platform::listen_unix(io_.get_executor(), folder_ / "c.sock",
-                              [this](platform::ChannelPtr c) { return doors_.serve_local(std::move(c)); });
+    auto local = platform::listen_unix(
+        io_.get_executor(), folder_ / "c.sock",
+        [this](platform::ChannelPtr c) { return counted(doors_.serve_local(std::move(c))); });
     EXPECT_TRUE(local.ok());
     local_ = std::move(local).value();
   }
   ~ControlTest() override {
     remote_.reset();
     local_.reset();
-    io_.restart();
-    io_.run_for(100ms);
+    EXPECT_TRUE(run(io_, until([this] { return serving_ == 0; })));  // they use what goes now
   }
 
+  asio::awaitable<void> counted(asio::awaitable<void> serving) {
+    ++serving_;
+    co_await std::move(serving);
+    --serving_;
+  }
   asio::awaitable<platform::ChannelPtr> dial(Role role, std::string name) {
     auto context = certificates_.context(role, name);
     auto channel =
-        co_await platform::dial_tls("127.0.0.1", remote_->port(), context, Role::Leader, "leader", 5s);
+        co_await platform::dial_tls("127.0.0.1", remote_->port(), context, Role::Leader, "leader", kLimit);
     EXPECT_TRUE(channel.ok());
     co_return *channel;
   }
   asio::awaitable<platform::ChannelPtr> dial_local() {
-    auto channel = co_await platform::dial_unix(folder_ / "c.sock", 5s);
+    auto channel = co_await platform::dial_unix(folder_ / "c.sock", kLimit);
     EXPECT_TRUE(channel.ok());
     co_return *channel;
   }
@@ -57,7 +63,7 @@ class ControlTest : public testing::Test {
     channel->send({platform::Frame::Kind::Message, protocol::encode(message, id)});
   }
   static asio::awaitable<protocol::Envelope> next(platform::ChannelPtr channel) {
-    auto frame = co_await channel->read(5s);
+    auto frame = co_await channel->read(kLimit);
     if (!frame.ok()) {
       protocol::Envelope closed;
       closed.type = "closed";
@@ -94,6 +100,7 @@ class ControlTest : public testing::Test {
   Doors doors_;
   std::unique_ptr<platform::Listener> remote_;
   std::unique_ptr<platform::Listener> local_;
+  int serving_ = 0;
 };
 
 TEST_F(ControlTest, AgentIsWelcomedAndHeartbeatsAreAnswered) {
@@ -106,8 +113,8 @@ TEST_F(ControlTest, AgentIsWelcomedAndHeartbeatsAreAnswered) {
     co_await expect<protocol::HeartbeatAck>(channel);
     EXPECT_TRUE(t->rig_.leader().nodes().all().at("n1").line != nullptr);
     channel->close();
-    co_await pause(200ms);
-    EXPECT_TRUE(t->rig_.leader().nodes().all().at("n1").line == nullptr);
+    const bool gone = co_await until([t] { return t->rig_.leader().nodes().all().at("n1").line == nullptr; });
+    EXPECT_TRUE(gone);
   }(this));
 }
 
@@ -191,7 +198,8 @@ TEST_F(ControlTest, CommandsTellProgressAndEnd) {
     EXPECT_EQ(refused.verdict, Verdict::Error);
     command.replica = "a";
     send(channel, command, 2);
-    co_await pause(100ms);
+    const bool taken = co_await until([t] { return t->rig_.view("a").desired_running; });
+    EXPECT_TRUE(taken);
     t->rig_.pass(600ms);
     t->operators_.tick();
     const auto progress = co_await expect<protocol::CommandProgress>(channel);
@@ -240,11 +248,11 @@ TEST_F(ControlTest, GatewayIsGivenTheRouteAndItsTermIsHeard) {
     failed.replica = "a";
     failed.finding = finding(Code::TRUNCATED, "n1", "r", "cut");
     send(channel, failed, 4);
-    co_await pause(200ms);
+    const bool told = co_await until([t] { return t->seat_.status().stats.admitted == 5; });
+    EXPECT_TRUE(told);
     const auto status = t->seat_.status();
     EXPECT_TRUE(status.connected);
     EXPECT_EQ(status.pid, 77);
-    EXPECT_EQ(status.stats.admitted, 5u);
     EXPECT_EQ(status.generation, route.generation);
     // A newer gateway takes the seat.
     auto second = co_await t->dial_local();
@@ -255,8 +263,8 @@ TEST_F(ControlTest, GatewayIsGivenTheRouteAndItsTermIsHeard) {
     EXPECT_EQ(end.type, "closed");
     EXPECT_EQ(t->seat_.pid(), 78);
     second->close();
-    co_await pause(100ms);
-    EXPECT_FALSE(t->seat_.connected());
+    const bool free = co_await until([t] { return !t->seat_.connected(); });
+    EXPECT_TRUE(free);
   }(this));
 }
 
