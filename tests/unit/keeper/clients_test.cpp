@@ -53,9 +53,11 @@ class KeeperFlood : public KeeperTest {};
 
 TEST_F(KeeperFlood, ASlowFollowerIsToldOfTheGap) {
   spec_.log_limit = Bytes{1u << 20};
-  ASSERT_EQ(launch("read x </dev/null; sleep 0.3; seq 1 300000; echo last; sleep 60"), 0);
+  const std::string go = folder_ / "go";
+  ASSERT_EQ(launch("until [ -e " + go + " ]; do sleep 0.02; done; seq 1 300000; echo last; sleep 60"), 0);
   Client client{directory()};
   EXPECT_EQ(client.ask("follow"), "ok");
+  ASSERT_TRUE(platform::write_file_durably(go, "").ok());
   EXPECT_TRUE(eventually([&] { return log().find("\nlast\n") != std::string::npos; }))
       << "the stage does not wait for it";
   EXPECT_TRUE(client.line_with("gap "));

@@ -69,12 +69,15 @@ TEST_F(KeeperTest, KillsWhatIgnoresSigtermAfterTheGrace) {
 
 // Mode 57.
 TEST_F(KeeperTest, LeavesNoDaemonBehind) {
-  ASSERT_EQ(launch("(setsid sh -c 'trap \"\" TERM HUP; sleep 60 & sleep 60' &); (env -i sleep 61 &); exit 3"),
+  const std::string unmarked = "sleep 61." + std::to_string(::getpid());  // not another run's of this test
+  ASSERT_EQ(launch("(setsid sh -c 'trap \"\" TERM HUP; sleep 60 & sleep 60' &); (env -i " + unmarked +
+                   " &); exit 3"),
             0);
   EXPECT_TRUE(eventually([&] { return keeper_gone(); }));
   EXPECT_EQ(exit_record()->code, 3);
   EXPECT_TRUE(tree_gone());
-  EXPECT_NE(::system("pgrep -f '^sleep 61$' >/dev/null"), 0) << "without its mark it is found by descent";
+  EXPECT_NE(::system(("pgrep -fx '" + unmarked + "' >/dev/null").c_str()), 0)
+      << "without its mark it is found by descent";
   EXPECT_FALSE(std::ifstream(folder_ / kSocketFile).good());
   if (!record_->cgroup.empty()) {
     struct stat facts {};
