@@ -74,6 +74,7 @@ class Door {
   void leave(const Passed& passed);
 
   std::uint32_t in_flight() const { return admission_.in_flight(); }
+  std::uint32_t waiting() const { return admission_.waiting(); }  // in the queue
   Tokens active_tokens() const { return admission_.active_tokens(); }
   std::vector<protocol::TargetLoad> loads() const;
 

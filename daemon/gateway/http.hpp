@@ -70,7 +70,8 @@ class HttpServer {
   virtual ~HttpServer() = default;
   virtual std::uint16_t port() const = 0;
   virtual std::size_t connections() const = 0;
-  virtual void stop_accepting() = 0;  // also closes idle connections; requests in hand go on
+  virtual std::size_t bodies_bytes() const = 0;  // held of HttpLimits::bodies_bytes by requests in hand
+  virtual void stop_accepting() = 0;             // also closes idle connections; requests in hand go on
 };
 
 // host:port; port 0 picks a free one. Errors name the address.

@@ -58,6 +58,7 @@ class Server final : public HttpServer {
 
   std::uint16_t port() const override { return port_; }
   std::size_t connections() const override { return core_->connections; }
+  std::size_t bodies_bytes() const override { return core_->bodies_bytes; }
 
   void stop_accepting() override {
     if (!std::exchange(core_->accepting, false)) return;

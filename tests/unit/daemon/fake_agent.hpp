@@ -1,6 +1,7 @@
 // The other end of the gateway's relay: a listener over real TLS that plays an agent, with scripted answers.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -26,6 +27,22 @@ struct Arrival {
   Instant at;
   protocol::RelayRequest request;
   std::string body;
+};
+
+// Holds a script until the test lets it go on. Declared before the agent, so that it outlives the script.
+class Gate {
+ public:
+  void open() { open_ = true; }
+  asio::awaitable<void> opened() const {
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    while (!open_) {
+      timer.expires_after(std::chrono::milliseconds{2});
+      co_await timer.async_wait(asio::use_awaitable);
+    }
+  }
+
+ private:
+  std::atomic<bool> open_ = false;
 };
 
 class FakeAgent {

@@ -110,27 +110,32 @@ TEST(GatewayStream, SilenceIsStalledAndCancelsTheEngine) {  // E05
 }
 
 TEST(GatewayStream, PingsFillSilenceBetweenEventsOnly) {  // mode 83
+  const std::string ping = ": ping\n\n";
+  Gate half, rest;
   RigOptions options;
-  options.delivery.ping = 100ms;
+  options.delivery.ping = 50ms;
   GatewayRig rig(options);
-  rig.agent(0).script([](platform::ChannelPtr c) -> asio::awaitable<void> {
+  rig.agent(0).script([&](platform::ChannelPtr c) -> asio::awaitable<void> {
     FakeAgent::head(c, 200, kStreamType);
-    co_await FakeAgent::pause(350ms);
+    co_await half.opened();
     const auto event = chunk_event("Hello");
     FakeAgent::data(c, event.substr(0, 20));  // half an event, then silence
-    co_await FakeAgent::pause(350ms);
+    co_await rest.opened();
     FakeAgent::data(c, event.substr(20) + kFinishEvent + kDoneEvent);
     FakeAgent::end(c, true);
   });
-  auto reply = rig.chat(kStream);
+  Connected client(rig.port());
+  ASSERT_TRUE(client.send(post("/v1/chat/completions", GatewayRig::body(kStream))));
+  std::string got;
+  ASSERT_TRUE(client.read_until(got, ping, 3)) << got;
+  half.open();
+  ASSERT_TRUE(client.read_until(got, ping, 6)) << got;
+  rest.open();
+  auto reply = read_reply(client, got);
   EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(reply.body.rfind(": ping\n\n", 0), 0u) << reply.body;
-  int pings = 0;
-  for (auto at = reply.body.find(": ping\n\n"); at != std::string::npos; at = reply.body.find(": ping\n\n")) {
-    reply.body.erase(at, 8);
-    ++pings;
-  }
-  EXPECT_GE(pings, 3);
+  EXPECT_EQ(reply.body.rfind(ping, 0), 0u) << reply.body;
+  for (auto at = reply.body.find(ping); at != std::string::npos; at = reply.body.find(ping))
+    reply.body.erase(at, ping.size());
   EXPECT_EQ(reply.body, chunk_event("Hello") + kFinishEvent + kDoneEvent);
 }
 
@@ -186,14 +191,20 @@ TEST(GatewayStream, BothDeadIs502WithoutAThirdTry) {
 }
 
 TEST(GatewayStream, DeathAfterTheFirstByteIsNeverReplayed) {  // E14 b
+  Gate seen;
   GatewayRig rig;
-  rig.agent(0).script([](platform::ChannelPtr c) -> asio::awaitable<void> {
+  rig.agent(0).script([&](platform::ChannelPtr c) -> asio::awaitable<void> {
     FakeAgent::head(c, 200, kStreamType);
     FakeAgent::data(c, chunk_event("Hello"));
-    co_await FakeAgent::pause(50ms);
+    co_await seen.opened();
     c->close();
   });
-  const auto reply = rig.chat(kStream);
+  Connected client(rig.port());
+  ASSERT_TRUE(client.send(post("/v1/chat/completions", GatewayRig::body(kStream))));
+  std::string got;
+  ASSERT_TRUE(client.read_until(got, "Hello")) << got;
+  seen.open();
+  const auto reply = read_reply(client, got);
   EXPECT_NE(reply.body.find("upstream_truncated"), std::string::npos);
   EXPECT_EQ(rig.agent(1).arrivals().size(), 0u);
 }
@@ -220,11 +231,7 @@ TEST(GatewayStream, ClientThatLeavesFreesTheSlotAndCancelsTheEngineOnce) {  // m
   Connected client(rig.port());
   ASSERT_TRUE(client.send(post("/v1/chat/completions", GatewayRig::body(kStream))));
   std::string got;
-  while (got.find("Hello") == std::string::npos) {
-    const auto piece = client.some();
-    ASSERT_FALSE(piece.empty());
-    got += piece;
-  }
+  ASSERT_TRUE(client.read_until(got, "Hello")) << got;
   client.close();
   EXPECT_TRUE(rig.soon([&] { return rig.agent(0).cancelled() == 1 && rig.door().in_flight() == 0; }));
   EXPECT_TRUE(rig.failures().empty());

@@ -53,6 +53,21 @@ class Connected {
     return buffer;
   }
   bool closed() const { return closed_; }
+  // Reads on until `got` holds `text` so many times; false: the end, or nothing for a while.
+  bool read_until(std::string& got, std::string_view text, int times = 1) {
+    const auto count = [&] {
+      int found = 0;
+      for (auto at = got.find(text); at != std::string::npos; at = got.find(text, at + text.size()))
+        ++found;
+      return found;
+    };
+    while (count() < times) {
+      const auto piece = some();
+      if (piece.empty()) return false;
+      got += piece;
+    }
+    return true;
+  }
   std::string to_the_end(std::chrono::milliseconds limit = std::chrono::seconds{20}) {
     std::string all;
     while (!closed_) {
@@ -83,10 +98,10 @@ struct Reply {
   }
 };
 
-// Reads one answer from the connection; bytes behind it are dropped.
-inline Reply read_reply(Connected& connection, std::chrono::milliseconds limit = std::chrono::seconds{20}) {
+// Reads one answer from the connection, of which `raw` is there already; bytes behind it are dropped.
+inline Reply read_reply(Connected& connection, std::string raw = {}) {
+  constexpr auto limit = std::chrono::seconds{20};
   Reply reply;
-  std::string raw;
   std::size_t end = std::string::npos;
   while ((end = raw.find("\r\n\r\n")) == std::string::npos) {
     const auto piece = connection.some(limit);

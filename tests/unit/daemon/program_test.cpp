@@ -272,12 +272,12 @@ TEST_F(ProgramTest, RateIsKeptAcrossAKillOfTheGateway) {
   }
   store_route(folder_ / "state", served.agent().address());
   const auto request = post("/v1/chat/completions", GatewayRig::body("\"max_tokens\":5"));
+  const Instant begin = platform::now();
   {
     Child first(gateway(), log());
     ASSERT_TRUE(gateway_answers()) << read(log());
     EXPECT_EQ(health().status, 200);  // without a leader, as it was told last
     EXPECT_EQ(ask(gateway_port_, request).status, 200);
-    EXPECT_EQ(ask(gateway_port_, request).status, 429);
     first.signal(SIGKILL);
     ASSERT_TRUE(first.wait().has_value());
   }
@@ -286,38 +286,50 @@ TEST_F(ProgramTest, RateIsKeptAcrossAKillOfTheGateway) {
   EXPECT_TRUE(soon([&] { return ask(gateway_port_, request).status == 200; }));
   const auto arrivals = served.agent().arrivals();
   ASSERT_EQ(arrivals.size(), 2u);
-  EXPECT_GE(arrivals[1].at - arrivals[0].at, 1990ms);
+  // Not from the first arrival: the agent may have noted it late.
+  EXPECT_GE(arrivals[1].at - begin, 2s);
 }
 
 TEST_F(ProgramTest, ALostLedgerIsNotAnUnusedRate) {
-  write_config("rate = 1\nburst = 1\n");
   Served served(certificates_, whole_answer(200, "{}"));
   store_route(folder_ / "state", served.agent().address());
+  const auto request = post("/v1/chat/completions", GatewayRig::body("\"max_tokens\":5"));
+  {
+    write_config("rate = 0.01\nburst = 1\n");
+    Child child(gateway(), log());
+    ASSERT_TRUE(gateway_answers()) << read(log());
+    EXPECT_EQ(ask(gateway_port_, request).status, 429);
+  }
+  for (const auto* file : {"gateway.sqlite", "gateway.sqlite-wal", "gateway.sqlite-shm"})
+    std::filesystem::remove(folder_ / "state/" + file);
+  write_config("rate = 5\nburst = 1\n");
   Child child(gateway(), log());
   ASSERT_TRUE(gateway_answers()) << read(log());
-  const auto request = post("/v1/chat/completions", GatewayRig::body("\"max_tokens\":5"));
-  EXPECT_EQ(ask(gateway_port_, request).status, 429);
   EXPECT_TRUE(soon([&] { return ask(gateway_port_, request).status == 200; }));
 }
 
 TEST_F(ProgramTest, GatewayFinishesWhatIsInHandBeforeItEnds) {
-  Served served(certificates_, [](platform::ChannelPtr c) -> asio::awaitable<void> {
+  Gate ending;
+  Served served(certificates_, [&ending](platform::ChannelPtr c) -> asio::awaitable<void> {
     FakeAgent::head(c, 200, kStreamType);
     FakeAgent::data(c, chunk_event("Hello"));
-    co_await FakeAgent::pause(700ms);
+    co_await ending.opened();
     FakeAgent::data(c, kFinishEvent + kDoneEvent);
     FakeAgent::end(c, true);
   });
-  write_config("rate = 100\nburst = 10\n");
+  // A ledger that is lost counts as a burst used up: the request may have to wait for the next place.
+  write_config("rate = 100\nburst = 10\nqueue = 1\nqueue_wait = \"20s\"\n");
   store_route(folder_ / "state", served.agent().address());
   Child child(gateway(), log());
   ASSERT_TRUE(gateway_answers()) << read(log());
-  std::this_thread::sleep_for(100ms);
   Connected client(gateway_port_);
   ASSERT_TRUE(
       client.send(post("/v1/chat/completions", GatewayRig::body("\"stream\":true,\"max_tokens\":5"))));
   ASSERT_TRUE(soon([&] { return served.agent().arrivals().size() == 1; })) << read(log());
   child.signal(SIGTERM);
+  ASSERT_TRUE(soon([&] { return read(log()).find("ending; 1 requests in hand") != std::string::npos; }))
+      << read(log());
+  ending.open();
   EXPECT_EQ(read_reply(client).body, chunk_event("Hello") + kFinishEvent + kDoneEvent);
   EXPECT_EQ(child.exit_code(), 0);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "state/gateway.pid"));
