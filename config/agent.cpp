@@ -14,14 +14,15 @@ const std::vector<std::pair<std::string_view, EngineKind>> kKinds{{"native", Eng
                                                                   {"trtllm", EngineKind::Trtllm},
                                                                   {"llamacpp", EngineKind::Llamacpp}};
 
+constexpr Bytes kLeastLog{64u << 10};
+constexpr Bytes kMostLog{16ull << 30};  // of each stage, and the last eight are kept
+// One token's keys and values take some KiB a layer: below this no request could run.
+constexpr Bytes kLeastKvBudget{1u << 20};
+
 bool is_loopback(const std::string& host) {
   // Not the name 127.0.0.1.example.org.
   const bool digits = host.find_first_not_of("0123456789.") == std::string::npos;
   return (host.starts_with("127.") && digits) || host == "::1" || host == "localhost";
-}
-
-bool is_wildcard(const std::string& host) {
-  return host == "0.0.0.0" || host == "::";
 }
 
 void read_node(Section section, AgentConfig& out) {
@@ -31,7 +32,7 @@ void read_node(Section section, AgentConfig& out) {
   section.path("run_dir", out.run_dir, Need::Optional);
   section.path("keeper", out.keeper, Need::Optional);
   relate(section, "run_dir", section, "state_dir", out.run_dir != out.state_dir,
-         "another folder than node.state_dir is expected");
+         "another folder than node.state_dir is expected", "another folder than node.run_dir is expected");
   section.finish();
 }
 
@@ -61,11 +62,15 @@ void read_tls(Section section, AgentConfig& out) {
   section.finish();
 }
 
-void read_relay(Section section, AgentConfig& out) {
+void read_relay(Section& section, AgentConfig& out) {
   section.endpoint("listen", out.relay_listen, Need::Optional);
   section.endpoint("advertise", out.relay_advertise, Need::Optional);
   if (section.good("advertise") && is_wildcard(out.relay_advertise.host))
     section.add("advertise", "the address where gateways reach this node is expected");
+  if (!section.has("advertise") && section.good("listen") && is_wildcard(out.relay_listen.host))
+    section.missing("advertise",
+                    "the address where gateways reach this node is expected, as relay.listen = " +
+                        text(out.relay_listen) + " is none");
   section.finish();
 }
 
@@ -109,7 +114,7 @@ void read_environment(Section section, std::map<std::string, std::string>& out) 
   }
 }
 
-EngineProfile read_engine(Section& section) {
+EngineProfile read_engine(Section& section, Section& relay, const Endpoint& relay_listen) {
   EngineProfile profile;
   section.choice<EngineKind>("kind", profile.kind, kKinds, Need::Required);
   section.path("program", profile.program, Need::Required);
@@ -120,20 +125,29 @@ EngineProfile read_engine(Section& section) {
   section.endpoint("link", profile.link, Need::Required);
   if (section.good("link") && is_wildcard(profile.link.host))
     section.add("link", "the address where the stage before this one connects is expected");
-  relate(section, "link", section, "api", !(profile.link == profile.api),
-         "another address than api is expected");
-  section.bytes("kv_budget", profile.kv_budget, Bytes{});
+  relate(section, "link", section, "api", !collide(profile.link, profile.api),
+         "another address than api is expected", "another address than link is expected");
+  const auto beside_relay = [&](std::string_view key, const Endpoint& own) {
+    relate(
+        section, key, relay, "listen", !collide(own, relay_listen),
+        "another port is expected; relay.listen = " + text(relay_listen) + " has this one",
+        "another port is expected; the engine's " + std::string(key) + " = " + text(own) + " has this one");
+  };
+  beside_relay("api", profile.api);
+  beside_relay("link", profile.link);
+  section.bytes("kv_budget", profile.kv_budget, {kLeastKvBudget, kMostBytes, true});
   section.texts("arguments", profile.arguments, Need::Optional);
   read_environment(section.table("environment"), profile.environment);
   section.finish();
   return profile;
 }
 
-void read_engines(Section& root, std::vector<EngineProfile>& out) {
+void read_engines(Section& root, Section& relay, const Endpoint& relay_listen,
+                  std::vector<EngineProfile>& out) {
   auto sections = root.tables("engine");
   if (sections.empty() && root.good("engine")) root.missing("engine", "at least one [[engine]] is expected");
   for (Section& section : sections) {
-    EngineProfile profile = read_engine(section);
+    EngineProfile profile = read_engine(section, relay, relay_listen);
     const bool again =
         std::any_of(out.begin(), out.end(), [&](const auto& other) { return other.kind == profile.kind; });
     if (again && section.has("kind") && section.good("kind"))
@@ -152,16 +166,16 @@ Loaded<AgentConfig> parse_agent(std::string_view toml, const std::string& path) 
   read_node(root.table("node"), config);
   read_leaders(root.table("leader"), config.leaders);
   read_tls(root.table("tls"), config);
-  read_relay(root.table("relay"), config);
+  Section relay = root.table("relay");
+  read_relay(relay, config);
   Section model = root.table("model");
   model.path("path", config.model_path, Need::Required);
   model.finish();
   read_fabric(root.table("fabric"), config.interfaces);
-  constexpr Bytes kLeastLog{64u << 10};
   Section log = root.table("log");
-  log.bytes("stage_limit", config.stage_log_limit, kLeastLog);
+  log.bytes("stage_limit", config.stage_log_limit, {kLeastLog, kMostLog});
   log.finish();
-  read_engines(root, config.engines);
+  read_engines(root, relay, config.relay_listen, config.engines);
   root.finish();
   auto problems = document.problems();
   if (!problems.empty()) return {std::nullopt, std::move(problems)};

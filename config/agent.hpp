@@ -27,7 +27,7 @@ struct EngineProfile {
   std::string program;
   Endpoint api{"127.0.0.1", 30000};
   Endpoint link;
-  Bytes kv_budget;  // 0: the engine's own choice
+  Bytes kv_budget;  // 0: the engine's own choice; else at least 1 MiB
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment;
 };
@@ -47,7 +47,8 @@ struct AgentConfig {
   std::string key = "/etc/troika/pki/agent.key";
   // [relay]
   Endpoint relay_listen{"0.0.0.0", 7444};
-  Endpoint relay_advertise;  // what gateways are told; host empty: the listen address
+  // What gateways are told; host empty: the listen address, which then is not every address of the machine.
+  Endpoint relay_advertise;
   // [model]
   std::string model_path;
   // [fabric]

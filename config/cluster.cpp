@@ -19,6 +19,9 @@ constexpr std::int64_t kMostTokens = 16'777'216;
 constexpr std::int64_t kMostLayers = 1024;
 constexpr std::int64_t kMostRequests = 65'536;
 constexpr double kMostRate = 10'000;  // a second
+constexpr double kLeastRate = 1e-5;   // about one request a day
+constexpr Duration kMostQueueWait = std::chrono::hours{24};
+constexpr Duration kMostRestartWindow = std::chrono::hours{24 * 365};
 constexpr double kMostGbps = 10'000;
 constexpr std::size_t kMostReplicas = 64;
 constexpr std::size_t kMostNodes = 256;
@@ -33,6 +36,10 @@ constexpr Topology kTopologies[] = {{"pair", 2}, {"ring3", 3}, {"ring4", 4}, {"l
 
 std::string figure(std::string_view key, std::uint64_t value) {
   return std::string(key) + " = " + std::to_string(value);
+}
+
+std::string another_than(std::string_view key, const Endpoint& taken) {
+  return "another port is expected; " + std::string(key) + " = " + text(taken) + " has this one";
 }
 
 void read_leader(Section section, LeaderConfig& out) {
@@ -63,10 +70,12 @@ void read_election(Section section) {
 void read_gateway(Section section, Section& leader, const LeaderConfig& leader_config, GatewayConfig& out) {
   section.endpoint("listen", out.listen, Need::Optional);
   section.endpoint("metrics", out.metrics, Need::Optional);
-  relate(section, "metrics", section, "listen", !(out.metrics == out.listen),
-         "another address than gateway.listen is expected");
-  relate(section, "listen", leader, "listen", !(out.listen == leader_config.listen),
-         "another address than leader.listen is expected");
+  relate(section, "metrics", section, "listen", !collide(out.metrics, out.listen),
+         another_than("gateway.listen", out.listen), another_than("gateway.metrics", out.metrics));
+  relate(section, "listen", leader, "listen", !collide(out.listen, leader_config.listen),
+         another_than("leader.listen", leader_config.listen), another_than("gateway.listen", out.listen));
+  relate(section, "metrics", leader, "listen", !collide(out.metrics, leader_config.listen),
+         another_than("leader.listen", leader_config.listen), another_than("gateway.metrics", out.metrics));
   section.finish();
 }
 
@@ -88,25 +97,26 @@ void read_engine(Section& section, EngineConfig& out) {
   section.number("memory_fraction", out.memory_fraction, {0, 1});
   section.integer("max_running", out.max_running, {1, kMostRequests});
   relate(section, "chunked_prefill", section, "context_length", out.chunked_prefill <= out.context_length,
-         "at most " + figure("engine.context_length", out.context_length.count) + " is expected");
+         "at most " + figure("engine.context_length", out.context_length.count) + " is expected",
+         "at least " + figure("engine.chunked_prefill", out.chunked_prefill.count) + " is expected");
   section.finish();
 }
 
 void read_admission(Section section, Section& engine, const EngineConfig& engine_config,
                     AdmissionConfig& out) {
-  section.number("rate", out.rate, {0, kMostRate});
+  section.number("rate", out.rate, {0, kMostRate, kLeastRate});
   section.integer("burst", out.burst, {1, kMostRequests});
   section.integer("in_flight", out.in_flight, {1, kMostRequests});
   section.tokens("prompt_cap", out.prompt_cap, {1, kMostTokens});
   section.tokens("window", out.window, {1, kMostTokens});
   section.integer("queue", out.queue, {0, kMostRequests});
-  section.duration("queue_wait", out.queue_wait, std::chrono::milliseconds{1});
+  section.duration("queue_wait", out.queue_wait, {std::chrono::milliseconds{1}, kMostQueueWait});
   relate(section, "prompt_cap", section, "window", out.prompt_cap <= out.window,
-         figure("admission.prompt_cap", out.prompt_cap.count) + " at most " +
-             figure("admission.window", out.window.count) + " is expected");
+         "at most " + figure("admission.window", out.window.count) + " is expected",
+         "at least " + figure("admission.prompt_cap", out.prompt_cap.count) + " is expected");
   relate(section, "window", engine, "context_length", out.window <= engine_config.context_length,
-         figure("admission.window", out.window.count) + " at most " +
-             figure("engine.context_length", engine_config.context_length.count) + " is expected");
+         "at most " + figure("engine.context_length", engine_config.context_length.count) + " is expected",
+         "at least " + figure("admission.window", out.window.count) + " is expected");
   section.finish();
 }
 
@@ -119,25 +129,25 @@ void read_fabric(Section& section, FabricConfig& out) {
   gbps.number("min", out.link_gbps_min, {0, kMostGbps});
   gbps.number("expected", out.link_gbps_expected, {0, kMostGbps});
   relate(gbps, "min", gbps, "expected", out.link_gbps_min <= out.link_gbps_expected,
-         "fabric.link_gbps.min at most fabric.link_gbps.expected is expected");
+         "at most fabric.link_gbps.expected is expected", "at least fabric.link_gbps.min is expected");
   gbps.finish();
   section.finish();
 }
 
 void read_memory(Section section, MemoryConfig& out) {
-  section.bytes("reserve", out.reserve, Bytes{});
-  section.bytes("floor", out.floor, Bytes{});
+  section.bytes("reserve", out.reserve, {});
+  section.bytes("floor", out.floor, {});
   // At or above the reserve, a stage would be killed for what its own launch was allowed to leave.
   relate(section, "floor", section, "reserve", out.floor.count == 0 || out.floor < out.reserve,
-         "memory.floor (" + std::to_string(out.floor.count) + " bytes) below memory.reserve (" +
-             std::to_string(out.reserve.count) + " bytes) is expected");
+         "below memory.reserve (" + std::to_string(out.reserve.count) + " bytes) is expected",
+         "above memory.floor (" + std::to_string(out.floor.count) + " bytes) is expected");
   section.finish();
 }
 
 void read_restart(Section section, RestartConfig& out) {
   constexpr std::int64_t kMostAttempts = 10;
   section.integer("attempts", out.attempts, {0, kMostAttempts});
-  section.duration("window", out.window, std::chrono::seconds{1});
+  section.duration("window", out.window, {std::chrono::seconds{1}, kMostRestartWindow});
   section.finish();
 }
 

@@ -22,6 +22,10 @@ struct Endpoint {
 std::string text(const Endpoint& endpoint);  // "host:port", IPv6 hosts in brackets
 // Reads that form; a host is a name, an IPv4 or an IPv6 address; ports are 1 to 65535.
 Result<Endpoint> parse_endpoint(std::string_view text);
+bool is_wildcard(const std::string& host);  // every address of the machine: 0.0.0.0, ::
+// Whether a program that listens on one keeps another from listening on the other: the same port, and hosts
+// that are the same or of which one is every address of the machine.
+bool collide(const Endpoint& a, const Endpoint& b);
 
 struct LeaderConfig {
   Endpoint listen{"0.0.0.0", 7443};  // agents and remote operators, mutual TLS

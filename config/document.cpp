@@ -86,7 +86,14 @@ void break_toml(const char* assertion) {
   throw TomlInvariant(assertion);
 }
 
-Document::Document(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
+}
+
+Document::Document(std::string_view text, std::string file)
+    : text_(without_mark(text)), file_(std::move(file)) {
   parse();
 }
 
@@ -95,6 +102,8 @@ void Document::parse() {
     const toml::source_position at{at_line, column};
     add({at, at, nullptr}, "", "", "not TOML: " + std::move(reason));
   };
+  if (text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF"))
+    return not_toml(1, 0, "UTF-8 is expected, this is UTF-16");
   if (const std::uint32_t deep = first_deep_line(text_); deep > 0)
     return not_toml(deep, 0, "tables nested deeper than " + std::to_string(kMaxDots));
   if (!is_parsable(text_)) return not_toml(first_unparsable_line(text_), 0, "the line cannot be read");

@@ -11,9 +11,13 @@
 
 namespace troika::config {
 
+// Without the byte order mark of UTF-8, where there is one.
+std::string_view without_mark(std::string_view text);
+
 class Document {
  public:
-  // A syntax error is the document's only problem; its root is then empty.
+  // A syntax error is the document's only problem; its root is then empty. A byte order mark of UTF-8 is no
+  // part of the text.
   Document(std::string_view text, std::string file);
 
   // The content of a file, or the problem with it; at most 256 KiB.

@@ -57,4 +57,18 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   return endpoint;
 }
 
+bool is_wildcard(const std::string& host) {
+  return host == "0.0.0.0" || host == "::";
+}
+
+bool collide(const Endpoint& a, const Endpoint& b) {
+  if (a.port != b.port) return false;
+  const auto plain = [](const std::string& host) { return host == "localhost" ? "127.0.0.1" : host; };
+  const auto covers = [](const std::string& all, const std::string& one) {
+    const bool ipv6 = one.find(':') != std::string::npos;
+    return all == "::" || (all == "0.0.0.0" && !ipv6);  // :: is also of IPv4
+  };
+  return plain(a.host) == plain(b.host) || covers(a.host, b.host) || covers(b.host, a.host);
+}
+
 }  // namespace troika::config

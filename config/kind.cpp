@@ -1,5 +1,6 @@
 #include "config/kind.hpp"
 
+#include "config/document.hpp"
 #include "vocabulary/result.hpp"
 
 namespace troika::config {
@@ -28,6 +29,7 @@ std::string_view name(FileKind kind) {
 }
 
 std::optional<FileKind> guess_kind(std::string_view toml) {
+  toml = without_mark(toml);
   while (!toml.empty()) {
     const std::size_t end = toml.find('\n');
     const std::string_view line = trimmed(toml.substr(0, end));
@@ -36,6 +38,24 @@ std::optional<FileKind> guess_kind(std::string_view toml) {
     toml.remove_prefix(end == std::string_view::npos ? toml.size() : end + 1);
   }
   return std::nullopt;
+}
+
+Loaded<FileKind> tell_kind(std::string_view toml, const std::string& path) {
+  if (const auto guessed = guess_kind(toml)) return {guessed, {}};
+  const Document document(toml, path);
+  if (!document.parsed()) return {std::nullopt, document.problems()};
+  // Dotted and inline tables, which no line tells.
+  const auto table = [&](std::string_view key) {
+    const toml::node* const node = document.root().get(key);
+    return node != nullptr && node->is_table();
+  };
+  if (table("cluster")) return {FileKind::Cluster, {}};
+  if (table("node")) return {FileKind::Agent, {}};
+  return {std::nullopt,
+          {Problem{path, 0, 0, "", "",
+                   "a table [cluster] (of a leader's file) or [node] (of an agent's) is expected; --kind "
+                   "cluster or --kind agent says which is meant",
+                   ""}}};
 }
 
 }  // namespace troika::config

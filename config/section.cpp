@@ -13,6 +13,22 @@ namespace troika::config {
 namespace {
 
 constexpr std::string_view kTextExpected = "a text in quotes is expected";
+constexpr std::string_view kNoNul = "a text without the character NUL (\\u0000) is expected";
+
+// PATH_MAX and NAME_MAX of Linux.
+constexpr std::size_t kLongestSystemPath = 4096;
+constexpr std::size_t kLongestName = 255;
+constexpr std::size_t kRoomBelow = 512;  // for what Troika puts below a folder: stages/REPLICA-RANK-EPOCH/...
+constexpr std::size_t kLongestPath = kLongestSystemPath - kRoomBelow;
+
+bool has_long_name(std::string_view path) {
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    if (end > kLongestName) return true;
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return false;
+}
 
 // Edits (a character added, taken away or changed) from one word to the other.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -59,6 +75,8 @@ std::string short_number(double value) {
 }
 
 std::string range_text(NumberRange range) {
+  if (range.least > 0)
+    return "a number from " + short_number(range.least) + " to " + short_number(range.most) + " is expected";
   return "a number above " + short_number(range.above) + ", at most " + short_number(range.most) +
          ", is expected";
 }
@@ -175,8 +193,9 @@ void Section::text(std::string_view key, std::string& out, Need need) {
   const toml::node* const node = take(key, need, kTextExpected);
   if (node == nullptr) return;
   const auto value = node->value_exact<std::string>();
-  if (!value || value->empty() || value->find('\0') != std::string::npos)
-    return add(key, std::string(kTextExpected) + (value && value->empty() ? ", not an empty one" : ""));
+  if (!value || value->empty())
+    return add(key, std::string(kTextExpected) + (value ? ", not an empty one" : ""));
+  if (value->find('\0') != std::string::npos) return add(key, std::string(kNoNul));
   out = *value;
 }
 
@@ -203,6 +222,10 @@ void Section::path(std::string_view key, std::string& out, Need need) {
   text(key, found, need);
   if (found.empty()) return;
   if (found.front() != '/') return add(key, "an absolute path is expected, beginning with /");
+  if (found.size() > kLongestPath || has_long_name(found))
+    return add(key, "a path of at most " + std::to_string(kLongestPath) +
+                        " bytes is expected, each name in it of " + std::to_string(kLongestName) +
+                        " at most");
   out = found;
 }
 
@@ -242,16 +265,18 @@ void Section::number(std::string_view key, double& out, NumberRange range) {
   if (node == nullptr) return;
   const auto value = node->is_number() ? node->value<double>() : std::optional<double>{};
   // Also refuses nan.
-  if (!value || !(*value > range.above && *value <= range.most)) return add(key, range_text(range));
+  if (!value || !(*value > range.above && *value >= range.least && *value <= range.most))
+    return add(key, range_text(range));
   out = *value;
 }
 
-void Section::bytes(std::string_view key, Bytes& out, Bytes least) {
+void Section::bytes(std::string_view key, Bytes& out, BytesRange range) {
   const toml::node* const node = take(key, Need::Optional, {});
   if (node == nullptr) return;
   const std::string expected =
       "a size is expected, such as \"16GiB\", \"512MiB\" or a whole number of bytes" +
-      (least.count > 0 ? ", at least " + bytes_text(least) : std::string());
+      (range.least.count > 0 ? ", at least " + bytes_text(range.least) : std::string()) + ", at most " +
+      bytes_text(range.most) + (range.or_none ? "; or 0" : "");
   Bytes found;
   if (const auto number = node->value_exact<std::int64_t>()) {
     if (*number < 0) return add(key, expected);
@@ -262,18 +287,19 @@ void Section::bytes(std::string_view key, Bytes& out, Bytes least) {
     if (!parsed.ok()) return add(key, expected);
     found = *parsed;
   }
-  if (found < least) return add(key, expected);
+  const bool none = range.or_none && found.count == 0;
+  if (!none && (found < range.least || found > range.most)) return add(key, expected);
   out = found;
 }
 
-void Section::duration(std::string_view key, Duration& out, Duration least) {
+void Section::duration(std::string_view key, Duration& out, DurationRange range) {
   const toml::node* const node = take(key, Need::Optional, {});
   if (node == nullptr) return;
   const auto word = node->value_exact<std::string>();
   const auto parsed = word ? parse_duration(*word) : Result<Duration>{Error{}};
-  if (!parsed.ok() || *parsed < least)
+  if (!parsed.ok() || *parsed < range.least || *parsed > range.most)
     return add(key, "a duration is expected, such as \"250ms\", \"60s\", \"30m\" or \"2h\", at least " +
-                        duration_text(least));
+                        duration_text(range.least) + ", at most " + duration_text(range.most));
   out = *parsed;
 }
 
@@ -286,8 +312,10 @@ void Section::texts(std::string_view key, std::vector<std::string>& out, Need ne
   std::vector<std::string> found;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const auto value = list->get(i)->value_exact<std::string>();
-    if (!value || value->find('\0') != std::string::npos)
+    if (!value)
       add_item(key, i, std::string(kTextExpected));
+    else if (value->find('\0') != std::string::npos)
+      add_item(key, i, std::string(kNoNul));
     else
       found.push_back(*value);
   }
@@ -326,12 +354,12 @@ void Section::finish() {
 }
 
 void relate(Section& a, std::string_view a_key, Section& b, std::string_view b_key, bool holds,
-            const std::string& expected) {
+            const std::string& expected_of_a, const std::string& expected_of_b) {
   if (holds || !a.good(a_key) || !b.good(b_key)) return;
   if (a.has(a_key))
-    a.add(a_key, expected);
+    a.add(a_key, expected_of_a);
   else
-    b.add(b_key, expected);
+    b.add(b_key, expected_of_b);
 }
 
 }  // namespace troika::config

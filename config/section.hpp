@@ -23,6 +23,18 @@ struct IntegerRange {
 struct NumberRange {
   double above = 0;  // exclusive
   double most = 0;
+  double least = 0;  // inclusive, in place of `above`; 0: none
+};
+// Above any machine of today; it catches a slip of the pen.
+inline constexpr Bytes kMostBytes{16ull << 40};
+struct BytesRange {
+  Bytes least{};
+  Bytes most = kMostBytes;
+  bool or_none = false;  // 0 is allowed too
+};
+struct DurationRange {
+  Duration least{};
+  Duration most{};
 };
 
 class Section {
@@ -38,13 +50,14 @@ class Section {
   void text(std::string_view key, std::string& out, Need need);
   void name(std::string_view key, std::string& out, Need need);  // as check_name allows
   void model_name(std::string_view key, std::string& out, Need need);
-  void path(std::string_view key, std::string& out, Need need);  // absolute
+  // Absolute, with room for the names of files below it.
+  void path(std::string_view key, std::string& out, Need need);
   void endpoint(std::string_view key, Endpoint& out, Need need);
   void integer(std::string_view key, std::uint32_t& out, IntegerRange range);
   void tokens(std::string_view key, Tokens& out, IntegerRange range);
   void number(std::string_view key, double& out, NumberRange range);
-  void bytes(std::string_view key, Bytes& out, Bytes least);           // "16GiB", or a number of bytes
-  void duration(std::string_view key, Duration& out, Duration least);  // "30m"
+  void bytes(std::string_view key, Bytes& out, BytesRange range);           // "16GiB", or a number of bytes
+  void duration(std::string_view key, Duration& out, DurationRange range);  // "30m"
   void texts(std::string_view key, std::vector<std::string>& out, Need need);
   void integers(std::string_view key, std::vector<std::uint32_t>& out, IntegerRange range);
   template <class T>
@@ -89,9 +102,10 @@ class Section {
   std::vector<std::string> asked_;
 };
 
-// A condition on two fields that are each good; the problem stands at the first of them that the file has.
+// A condition on two fields that are each good; the problem stands at the first of them that the file has,
+// with what is expected of that one.
 void relate(Section& a, std::string_view a_key, Section& b, std::string_view b_key, bool holds,
-            const std::string& expected);
+            const std::string& expected_of_a, const std::string& expected_of_b);
 
 Result<Bytes> parse_bytes(std::string_view text);  // "512MiB"
 

@@ -69,6 +69,8 @@ const Wrong kWrong[] = {
     {"\"enP2p1s0f0np0\"", "\"sixteencharacter\"", "fabric.interfaces[1]", "\"sixteencharacter\"",
      "at most 15 characters"},
     {"stage_limit = \"16MiB\"", "stage_limit = \"1KiB\"", "log.stage_limit", "\"1KiB\"", "at least 64KiB"},
+    {"stage_limit = \"16MiB\"", "stage_limit = \"100000TiB\"", "log.stage_limit", "\"100000TiB\"",
+     "at least 64KiB, at most 16GiB"},
     {"kind = \"native\"", "kind = \"external\"", "engine[0].kind", "\"external\"",
      "one of native, sglang, vllm, trtllm, llamacpp"},
     {"kind = \"sglang\"", "kind = \"native\" ", "engine[1].kind", "\"native\"",
@@ -86,10 +88,21 @@ const Wrong kWrong[] = {
      "where the stage before"},
     {"\"10.0.1.1:30100\"", "\"127.0.0.1:30000\" ", "engine[0].link", "\"127.0.0.1:30000\"",
      "another address than api"},
+    {"\"10.0.1.1:30100\"", "\"10.0.1.1:7444\"", "engine[0].link", "\"10.0.1.1:7444\"",
+     "another port is expected; relay.listen = 0.0.0.0:7444 has this one"},
+    {"\"127.0.0.1:30000\"", "\"127.0.0.1:7444\"", "engine[0].api", "\"127.0.0.1:7444\"",
+     "another port is expected; relay.listen = 0.0.0.0:7444 has this one"},
+    {"\"0.0.0.0:7444\"", "\"0.0.0.0:30000\"", "engine[0].api", "\"127.0.0.1:30000\"",
+     "another port is expected; relay.listen = 0.0.0.0:30000 has this one"},
+    // Less than one token may need.
+    {"kv_budget = \"8GiB\"", "kv_budget = 5", "engine[0].kv_budget", "5",
+     "at least 1MiB, at most 16TiB; or 0"},
     {"kv_budget = \"8GiB\"", "kv_budget = -1", "engine[0].kv_budget", "-1", "a size is expected"},
     {"[\"--log\", \"plain\"]", "[\"--log\", 3]", "engine[0].arguments[1]", "3", "a text in quotes"},
     // Mode 70: an empty variable is not an unset one.
     {"\"4\"", "\"\"", "engine[0].environment.OMP_NUM_THREADS", "\"\"", "ENV_EMPTY: a value is expected"},
+    {"\"4\"", "\"a\\u0000b\"", "engine[0].environment.OMP_NUM_THREADS", "\"a\\u0000b\"",
+     "without the character NUL (\\u0000)"},
     {"\"4\"", "4", "engine[0].environment.OMP_NUM_THREADS", "4", "a text in quotes"},
     {"OMP_NUM_THREADS", "\"A=B\"", "engine[0].environment.A=B", "\"4\"", "a variable's name"},
 };
@@ -110,6 +123,32 @@ TEST(Agent, EachWrongValueIsNamed) {
     const std::string line = split(text)[found->line - 1];
     EXPECT_EQ(line.substr(found->column - 1, wrong.value.size()), wrong.value) << found->message();
   }
+}
+
+// Every address of a machine is none that another machine could dial.
+TEST(Agent, AWildcardRelayNeedsAnAddressToTell) {
+  const std::string line = "advertise = \"10.0.0.11:7444\"\n";
+  for (const char* listen : {"0.0.0.0:7444", "[::]:7444"}) {
+    const auto loaded = parse_agent(replaced(replaced(kAgent, line, ""), "0.0.0.0:7444", listen), "a");
+    ASSERT_EQ(loaded.problems.size(), 1u) << listen;
+    EXPECT_EQ(
+        loaded.problems[0].message(),
+        "a:16:1: relay.advertise is missing: the address where gateways reach this node is expected, as "
+        "relay.listen = " +
+            std::string(listen) + " is none");
+  }
+  EXPECT_TRUE(parse_agent(replaced(replaced(kAgent, line, ""), "0.0.0.0:7444", "10.0.0.11:7444"), "a")
+                  .config.has_value());
+  // Without a table the usual address is in force.
+  const std::string none = replaced(replaced(kAgent, line, ""), "[relay]\nlisten = \"0.0.0.0:7444\"\n", "");
+  const auto loaded = parse_agent(none, "a");
+  ASSERT_EQ(loaded.problems.size(), 1u);
+  EXPECT_EQ(loaded.problems[0].key, "relay.advertise");
+}
+
+TEST(Agent, AnEngineMayChooseItsCacheItself) {
+  EXPECT_TRUE(parse_agent(replaced(kAgent, "\"8GiB\"", "0"), "a").config.has_value());
+  EXPECT_TRUE(parse_agent(replaced(kAgent, "\"8GiB\"", "\"1MiB\""), "a").config.has_value());
 }
 
 TEST(Agent, LoopbackHasThreeNames) {

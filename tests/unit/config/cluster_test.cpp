@@ -81,6 +81,8 @@ const Wrong kWrong[] = {
     {"\"/run/troika/control.sock\"", "\"control.sock\"", "leader.socket", "\"control.sock\"",
      "absolute path"},
     {"\"/var/lib/troika\"", "\"var\"", "leader.state_dir", "\"var\"", "absolute path"},
+    {"\"/var/lib/troika\"", "\"/var\\u0000x\"", "leader.state_dir", "\"/var\\u0000x\"",
+     "without the character NUL"},
     {"\"/etc/troika/pki/ca.crt\"", "\"ca\"", "leader.ca", "\"ca\"", "absolute path"},
     {"\"/etc/troika/pki/leader.crt\"", "\"crt\"", "leader.certificate", "\"crt\"", "absolute path"},
     {"\"/etc/troika/pki/leader.key\"", "\"k\"", "leader.key", "\"k\"", "absolute path"},
@@ -91,9 +93,15 @@ const Wrong kWrong[] = {
     {"backend = \"static\"", "endpoints = [\"e:1\"]", "election.endpoints", "[\"e:1\"]",
      "only backend = \"etcd\""},
     {"\"127.0.0.1:9464\"", "\"0.0.0.0:8080\"", "gateway.metrics", "\"0.0.0.0:8080\"",
-     "another address than gateway.listen"},
+     "another port is expected; gateway.listen = 0.0.0.0:8080 has this one"},
+    // An address of the machine and all of them.
+    {"\"127.0.0.1:9464\"", "\"127.0.0.1:8080\"", "gateway.metrics", "\"127.0.0.1:8080\"",
+     "another port is expected; gateway.listen = 0.0.0.0:8080"},
+    {"\"127.0.0.1:9464\"", "\"[::]:8080\"", "gateway.metrics", "\"[::]:8080\"", "another port is expected"},
+    {"\"127.0.0.1:9464\"", "\"127.0.0.1:7443\"", "gateway.metrics", "\"127.0.0.1:7443\"",
+     "another port is expected; leader.listen = 0.0.0.0:7443"},
     {"\"0.0.0.0:8080\"", "\"0.0.0.0:7443\" ", "gateway.listen", "\"0.0.0.0:7443\"",
-     "another address than leader.listen"},
+     "another port is expected; leader.listen = 0.0.0.0:7443"},
     {"\"deepseek-v4-flash\"", "\"deep seek\"", "model.name", "\"deep seek\"", "letters, digits"},
     {"\"/srv/models/deepseek-v4-flash-nvfp4\"", "\"x\"", "model.path", "\"x\"", "absolute path"},
     {"layers = 43", "layers = 0", "model.layers", "0", "a whole number from 1 to 1024"},
@@ -115,10 +123,12 @@ const Wrong kWrong[] = {
     {"max_running = 8", "max_running = 0", "engine.max_running", "0", "a whole number from 1"},
     // Mode 55: with one request a micro-batch, pipelines with chunked prefill hang.
     {"max_running = 8", "max_running = 5", "engine.max_running", "5", "MICRO_BATCH_ONE: at least 6"},
-    {"rate = 0.10", "rate = 0", "admission.rate", "0", "a number above 0"},
-    {"rate = 0.10", "rate = -0.5", "admission.rate", "-0.5", "a number above 0"},
-    {"rate = 0.10", "rate = inf", "admission.rate", "inf", "a number above 0"},
-    {"rate = 0.10", "rate = \"fast\"", "admission.rate", "\"fast\"", "a number above 0"},
+    {"rate = 0.10", "rate = 0", "admission.rate", "0", "a number from 1e-05 to 10000"},
+    {"rate = 0.10", "rate = -0.5", "admission.rate", "-0.5", "a number from 1e-05 to 10000"},
+    {"rate = 0.10", "rate = inf", "admission.rate", "inf", "a number from 1e-05 to 10000"},
+    {"rate = 0.10", "rate = \"fast\"", "admission.rate", "\"fast\"", "a number from 1e-05 to 10000"},
+    // Below one request in a day nothing would be served.
+    {"rate = 0.10", "rate = 1e-300", "admission.rate", "1e-300", "a number from 1e-05 to 10000"},
     {"burst = 1", "burst = 0", "admission.burst", "0", "a whole number from 1"},
     {"in_flight = 8", "in_flight = 0", "admission.in_flight", "0", "a whole number from 1"},
     {"prompt_cap = 8192", "prompt_cap = 12289", "admission.prompt_cap", "12289",
@@ -129,7 +139,11 @@ const Wrong kWrong[] = {
     {"queue = 0", "queue = 70000", "admission.queue", "70000", "a whole number from 0 to 65536"},
     {"queue_wait = \"60s\"", "queue_wait = 60", "admission.queue_wait", "60", "a duration"},
     {"queue_wait = \"60s\"", "queue_wait = \"60 s\"", "admission.queue_wait", "\"60 s\"", "a duration"},
-    {"queue_wait = \"60s\"", "queue_wait = \"0s\"", "admission.queue_wait", "\"0s\"", "at least 1ms"},
+    {"queue_wait = \"60s\"", "queue_wait = \"0s\"", "admission.queue_wait", "\"0s\"",
+     "at least 1ms, at most 1d"},
+    {"queue_wait = \"60s\"", "queue_wait = \"25h\"", "admission.queue_wait", "\"25h\"", "at most 1d"},
+    {"queue_wait = \"60s\"", "queue_wait = \"99999999999d\"", "admission.queue_wait", "\"99999999999d\"",
+     "at most 1d"},
     {"topology = \"ring3\"", "topology = \"ring5\"", "fabric.topology", "\"ring5\"",
      "one of pair, ring3, ring4, line, switch"},
     {"topology = \"ring3\"", "topology = \"pair\"", "replica[0].nodes",
@@ -138,10 +152,12 @@ const Wrong kWrong[] = {
     {"min = 184", "min = 191", "fabric.link_gbps.min", "191", "at most fabric.link_gbps.expected"},
 
     {"reserve = \"16GiB\"", "reserve = \"16GB\"", "memory.reserve", "\"16GB\"", "a size is expected"},
+    {"reserve = \"16GiB\"", "reserve = \"17TiB\"", "memory.reserve", "\"17TiB\"", "at most 16TiB"},
     {"reserve = \"16GiB\"", "reserve = 1.5", "memory.reserve", "1.5", "a size is expected"},
     {"floor = \"4GiB\"", "floor = \"16GiB\"", "memory.floor", "\"16GiB\"", "below memory.reserve"},
     {"attempts = 1", "attempts = 11", "restart.attempts", "11", "a whole number from 0 to 10"},
     {"window = \"30m\"", "window = \"30\"", "restart.window", "\"30\"", "a duration"},
+    {"window = \"30m\"", "window = \"400d\"", "restart.window", "\"400d\"", "at most 365d"},
     {"mode = \"active-standby\"", "mode = \"standby\"", "failover.mode", "\"standby\"",
      "one of active-standby, active-active"},
     {"name = \"spark-2\"", "name = \"spark-1\" ", "node[1].name", "\"spark-1\"", "a name of its own"},
@@ -180,6 +196,45 @@ TEST(Cluster, EachWrongValueIsNamed) {
     const std::string line = split(text)[found->line - 1];
     EXPECT_EQ(line.substr(found->column - 1, wrong.value.size()), wrong.value) << found->message();
   }
+}
+
+// The key and its value stand before the colon already.
+TEST(Cluster, AValueIsSaidOnce) {
+  const auto told = [](const std::string& from, const std::string& to) {
+    const auto loaded = parse_cluster(replaced(kCluster, from, to), "c");
+    return loaded.problems.empty() ? std::string("good") : loaded.problems[0].message();
+  };
+  EXPECT_EQ(told("prompt_cap = 8192 ", "prompt_cap = 99999"),
+            "c:37:14: admission.prompt_cap = 99999: at most admission.window = 12288 is expected");
+  EXPECT_EQ(told("prompt_cap = 8192                # tokens\nwindow = 12288", "window = 1000"),
+            "c:37:10: admission.window = 1000: at least admission.prompt_cap = 8192 is expected");
+}
+
+TEST(Cluster, PathsAreWithinTheSystemsLimits) {
+  const auto problems = [](const std::string& path) {
+    return parse_cluster(replaced(kCluster, "/var/lib/troika", path), "c").problems;
+  };
+  std::string deep;
+  while (deep.size() < 3500)
+    deep += "/" + std::string(99, 'x');
+  EXPECT_TRUE(problems(deep).empty());
+  for (const std::string& path : {deep + deep, "/" + std::string(256, 'x')}) {
+    ASSERT_EQ(problems(path).size(), 1u);
+    EXPECT_EQ(problems(path)[0].key, "leader.state_dir");
+    EXPECT_EQ(problems(path)[0].expected,
+              "a path of at most 3584 bytes is expected, each name in it of 255 at most");
+  }
+}
+
+// Editors of other systems write one; the places of problems are those of the text after it.
+TEST(Cluster, AByteOrderMarkIsNoPartOfTheText) {
+  EXPECT_TRUE(parse_cluster("\xEF\xBB\xBF" + std::string(kCluster), "c").config.has_value());
+  const auto loaded = parse_cluster("\xEF\xBB\xBF[cluster]\nname = 1\n", "c");
+  ASSERT_FALSE(loaded.problems.empty());
+  bool seen = false;
+  for (const Problem& problem : loaded.problems)
+    seen = seen || (problem.key == "cluster.name" && problem.line == 2 && problem.value == "1");
+  EXPECT_TRUE(seen);
 }
 
 TEST(Cluster, ALongSocketPathIsNamed) {

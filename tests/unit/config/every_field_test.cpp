@@ -26,8 +26,8 @@ const File kFiles[] = {
     {"agent.toml",
      kAgent,
      [](std::string_view text) { return parse_agent(text, "agent.toml").problems; },
-     {"node.cluster", "node.name", "leader.addresses", "model.path", "engine.kind", "engine.program",
-      "engine.link"}},
+     {"node.cluster", "node.name", "leader.addresses", "relay.advertise", "model.path", "engine.kind",
+      "engine.program", "engine.link"}},
 };
 
 std::string without_index(std::string path) {
