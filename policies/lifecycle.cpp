@@ -168,8 +168,10 @@ void ClusterState::open_incident(ReplicaState& r, std::string title, std::vector
   out.push_back(OpenIncident{subject(r), std::move(title), std::move(findings)});
 }
 
-void ClusterState::note_incident(const ReplicaState& r, std::string action, std::vector<Finding> findings) {
-  if (r.incident_open) out.push_back(NoteIncident{subject(r), std::move(action), std::move(findings)});
+void ClusterState::note_incident(const ReplicaState& r, std::string action, std::vector<Finding> findings,
+                                 std::string title) {
+  if (r.incident_open)
+    out.push_back(NoteIncident{subject(r), std::move(action), std::move(findings), std::move(title)});
 }
 
 void ClusterState::close_incident(ReplicaState& r, std::string action) {

@@ -239,6 +239,7 @@ struct NoteIncident {
   std::string subject;
   std::string action;
   std::vector<Finding> findings;
+  std::string title;  // a nearer cause has come to light: this is its title now; else empty
 };
 struct CloseIncident {
   std::string subject;

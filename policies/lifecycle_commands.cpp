@@ -30,7 +30,8 @@ void add_outcome(CommandState& command, const Outcome& outcome) {
 
 void ClusterState::refuse(const Wished& wished, std::string text) {
   if (wished.command == 0) return;
-  Finding why = finding(Code::NOT_STARTED, {}, wished.replica, text, "Name one of the configured replicas.");
+  const Code code = wished.replica.empty() ? Code::NOT_STARTED : Code::NOT_FOUND;
+  Finding why = finding(code, {}, wished.replica, text, "Name one of the configured replicas.");
   out.push_back(FinishCommand{wished.command, Verdict::Error, std::move(text), {std::move(why)}});
 }
 

@@ -2,6 +2,7 @@
 // 60-62, 65.
 #include <algorithm>
 
+#include "policies/cause.hpp"
 #include "policies/lifecycle_state.hpp"
 #include "policies/line.hpp"
 #include "vocabulary/time.hpp"
@@ -74,12 +75,14 @@ void ClusterState::on(const StartRefused& event) {
 
 // The gate is closed first, then every rank is stopped; one rank is never restarted alone (mode 60).
 void ClusterState::fail(ReplicaState& r, std::vector<Finding> causes) {
+  nearest_first(causes);
   const bool counts = r.desired;  // one that is being drained is not started again anyway
-  std::vector<Finding> findings{finding(
-      Code::REPLICA_FAILED, {}, r.plan.name,
-      line("replica ", r.plan.name, " (epoch ", r.epoch, ") failed while ", name(r.phase), ": ",
-           causes.empty() ? std::string("no cause is known") : causes.front().message),
-      {}, {{"epoch", static_cast<std::int64_t>(r.epoch.count)}, {"phase", std::string(name(r.phase))}})};
+  r.failed = line("replica ", r.plan.name, " (epoch ", r.epoch, ") failed while ", name(r.phase), ": ");
+  r.failed_nearness = causes.empty() ? 0 : nearness(causes.front());
+  std::vector<Finding> findings{
+      finding(Code::REPLICA_FAILED, {}, r.plan.name,
+              line(r.failed, causes.empty() ? std::string("no cause is known") : causes.front().message), {},
+              {{"epoch", static_cast<std::int64_t>(r.epoch.count)}, {"phase", std::string(name(r.phase))}})};
   add_findings(findings, causes);
   if (counts) {
     std::erase_if(r.failures, [&](const FailureRecord& f) { return now - f.at > plan.restart.window; });

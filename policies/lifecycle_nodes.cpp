@@ -1,6 +1,7 @@
 // What nodes say, and the sweeping of what nobody wants.
 #include <algorithm>
 
+#include "policies/cause.hpp"
 #include "policies/lifecycle_state.hpp"
 #include "policies/line.hpp"
 
@@ -169,9 +170,19 @@ void ClusterState::take_findings(ReplicaState& r, RankState& rank, const Reporte
   const auto known = static_cast<std::ptrdiff_t>(rank.findings.size());
   add_findings(rank.findings, report.findings);
   std::vector<Finding> news(rank.findings.begin() + known, rank.findings.end());
-  if (!news.empty() && r.ended)
-    note_incident(r, line(text(report.stage), " of epoch ", report.epoch, " reported its end"),
-                  std::move(news));
+  if (news.empty() || !r.ended) return;
+  nearest_first(news);
+  note_incident(r, line(text(report.stage), " of epoch ", report.epoch, " reported its end"), news,
+                nearer_title(r, news.front()));
+}
+
+// The failure has a title from what was heard first. A nearer cause gives it another one.
+std::string ClusterState::nearer_title(ReplicaState& r, const Finding& cause) {
+  if (r.failed.empty() || nearness(cause) <= r.failed_nearness) return {};
+  r.failed_nearness = nearness(cause);
+  std::string title = line(r.failed, cause.message);
+  if (r.reason.rfind(r.failed, 0) == 0) r.reason = title;
+  return title;
 }
 
 // A report on the replica's own epoch. Reports may come late or twice (an agent hands over what it saw while

@@ -124,6 +124,7 @@ void ClusterState::begin_epoch(ReplicaState& r) {
   r.heard = r.epoch;
   r.proven = false;
   r.ended = false;
+  r.failed.clear();
   r.released = false;
   r.kv_capacity = Tokens{};
   r.probe_request = 0;

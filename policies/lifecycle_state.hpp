@@ -68,7 +68,9 @@ struct ReplicaState {
   std::vector<Finding> findings;
   std::vector<Finding> stop_findings;  // what went wrong while a stop or drain was under way
   std::vector<FailureRecord> failures;
-  Instant not_before;  // of the next start
+  std::string failed;       // head of the incident's title, of the epoch that failed; empty: it did not
+  int failed_nearness = 0;  // of the cause in that title
+  Instant not_before;       // of the next start
   std::uint64_t probe_request = 0;
   bool incident_open = false;
   bool blocked = false;
@@ -129,7 +131,9 @@ struct ClusterState {
   std::uint64_t new_request();
   std::string subject(const ReplicaState& r) const;
   void open_incident(ReplicaState& r, std::string title, std::vector<Finding> findings);
-  void note_incident(const ReplicaState& r, std::string action, std::vector<Finding> findings = {});
+  void note_incident(const ReplicaState& r, std::string action, std::vector<Finding> findings = {},
+                     std::string title = {});
+  std::string nearer_title(ReplicaState& r, const Finding& cause);
   void close_incident(ReplicaState& r, std::string action);
   std::size_t index_of(const ReplicaState& r) const;
   NodeState& node_of(const ReplicaState& r, std::size_t rank);

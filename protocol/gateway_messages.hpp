@@ -34,18 +34,21 @@ struct RouteTarget {
 };
 
 // Leader to gateway: where requests go from now on. targets[0] gets the next request, the others take over
-// from it; empty: none, with the reason for clients. Written down by the gateway before RouteApplied.
+// from it; with `spread` they all get requests (active-active). Empty: none, with the reason for clients.
+// Written down by the gateway before RouteApplied.
 struct Route {
   Term term;
   std::uint64_t generation = 0;
   std::vector<RouteTarget> targets;
   bool draining = false;
+  bool spread = false;
   std::string reason;
   TROIKA_FIELDS(Route, "route") {
     v.required("term", m.term);
     v.required("generation", m.generation);
     v.required("targets", m.targets);
     v.required("draining", m.draining);
+    v.optional("spread", m.spread);
     v.optional("reason", m.reason);
   }
 };

@@ -10,9 +10,14 @@
 
 namespace troika::agent {
 
-// `reason`: what the stage said last about why, may be empty.
+// What the stage said last about why it ends.
+struct LastWords {
+  std::string reason;    // empty: it said nothing
+  bool follows = false;  // a neighbour was lost: the cause is elsewhere
+};
+
 std::vector<Finding> exit_findings(const std::string& node, const StageKey& key,
-                                   const protocol::ExitStatus& exit, const std::string& reason);
+                                   const protocol::ExitStatus& exit, const LastWords& said);
 
 std::string exit_text(const protocol::ExitStatus& exit);  // "signal 9 (Killed)", "code 3"
 

@@ -161,7 +161,7 @@ void Stage::take_output(std::string_view line) {
       if (!over_) become_ready(reading.text);
       break;
     case adapters::LogReading::Kind::Failed:
-      failure_ = reading.text.substr(0, kLongestDetail);
+      failure_ = {reading.text.substr(0, kLongestDetail), reading.follows};
       break;
   }
 }
@@ -209,7 +209,7 @@ void Stage::take_exit(const protocol::ExitStatus& exit) {
   ended_ = true;
   report_.exit = exit;
   drop_link_key();
-  if (!failure_.empty()) report_.detail = failure_;
+  if (!failure_.reason.empty()) report_.detail = failure_.reason;
   std::vector<Finding> findings = exit_findings(home_.node, key_, exit, failure_);
   platform::log(text(key_) + " ended with " + exit_text(exit) +
                 (exit.requested ? ", as asked" : ", not asked to"));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/stage/exit_findings.hpp"
 #include "agent/stage/keeper_line.hpp"
 #include "agent/stage/launch.hpp"
 #include "agent/stage/release.hpp"
@@ -84,7 +85,7 @@ class Stage : public std::enable_shared_from_this<Stage> {
   protocol::StageReport report_;
   std::unique_ptr<KeeperLine> line_;
   boost::asio::steady_timer timer_;
-  std::string failure_;                 // reason that the stage gave for its end
+  LastWords failure_;                   // reason that the stage gave for its end
   bool over_ = false;                   // it has ended unheard: its log is read for the reason only
   bool ended_ = false;                  // the main process is known to have ended
   bool cleared_ = false;                // and its keeper says that nothing of it is left

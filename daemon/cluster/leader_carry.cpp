@@ -187,7 +187,7 @@ Status Leader::carry(const policies::OpenIncident& action) {
 
 Status Leader::carry(const policies::NoteIncident& action) {
   platform::log(action.subject + ": " + action.action);
-  auto noted = incidents_.note(action.subject, action.action, action.findings, clock_.wall());
+  auto noted = incidents_.note(action.subject, action.action, action.findings, clock_.wall(), action.title);
   return noted.ok() ? Status{Done{}} : Status{noted.error()};
 }
 

@@ -144,6 +144,7 @@ protocol::Route route_message(Term term, std::uint64_t generation, const policie
     target.kv_capacity = entry.kv_capacity;
     route.targets.push_back(std::move(target));
   }
+  route.spread = config.failover == config::FailoverMode::ActiveActive;
   route.draining = some_drain && route.targets.empty();
   return route;
 }

@@ -61,12 +61,13 @@ Status Incidents::open(const std::string& subject, const std::string& title,
 }
 
 Result<bool> Incidents::note(const std::string& subject, const std::string& action,
-                             const std::vector<Finding>& findings, WallTime at) {
+                             const std::vector<Finding>& findings, WallTime at, const std::string& title) {
   bool noted = false;
   auto written = store_.database().transaction([&]() -> Status {
     TROIKA_TRY(id, open_id(subject));
     if (!id) return Done{};
     noted = true;
+    if (!title.empty()) TROIKA_CHECK(retitle(*id, title));
     TROIKA_CHECK(add_findings(*id, findings, at));
     return action.empty() ? Status{Done{}} : add_action(*id, action, at);
   });
@@ -82,6 +83,11 @@ Status Incidents::close(const std::string& subject, const std::string& action, W
     TROIKA_TRY(statement, store_.database().prepare("UPDATE incidents SET closed = ?2 WHERE id = ?1"));
     return statement.bind(1, *id).bind(2, millis(at)).run();
   });
+}
+
+Status Incidents::retitle(std::int64_t incident, const std::string& title) {
+  TROIKA_TRY(statement, store_.database().prepare("UPDATE incidents SET title = ?2 WHERE id = ?1"));
+  return statement.bind(1, incident).bind(2, title).run();
 }
 
 Status Incidents::add_findings(std::int64_t incident, const std::vector<Finding>& findings, WallTime at) {

@@ -28,12 +28,13 @@ class Incidents {
 
   explicit Incidents(Store& store) : store_(store) {}
 
-  // Opens one, or adds the findings to the subject's open one; the title stays as it was first.
+  // Opens one, or adds the findings to the subject's open one; the title stays as it was.
   Status open(const std::string& subject, const std::string& title, const std::vector<Finding>& findings,
               WallTime at);
-  // Adds to the subject's open incident. False: it has none, and nothing was written.
+  // Adds to the subject's open incident, and gives it another title if one is told. False: it has none, and
+  // nothing was written.
   Result<bool> note(const std::string& subject, const std::string& action,
-                    const std::vector<Finding>& findings, WallTime at);
+                    const std::vector<Finding>& findings, WallTime at, const std::string& title = {});
   Status close(const std::string& subject, const std::string& action, WallTime at);
 
   Result<bool> is_open(const std::string& subject);
@@ -43,6 +44,7 @@ class Incidents {
  private:
   Result<std::optional<std::int64_t>> open_id(const std::string& subject);
   Result<std::int64_t> insert(const std::string& subject, const std::string& title, WallTime at);
+  Status retitle(std::int64_t incident, const std::string& title);
   Status add_findings(std::int64_t incident, const std::vector<Finding>& findings, WallTime at);
   Status add_action(std::int64_t incident, const std::string& action, WallTime at);
   Status forget_old();

@@ -52,7 +52,8 @@ struct LogReading {
   Kind kind = Kind::Nothing;
   Bytes done;  // Progress: bytes of weights
   Bytes total;
-  std::string text;  // the line without its prefix; Failed: the reason
+  std::string text;      // the line without its prefix; Failed: the reason
+  bool follows = false;  // Failed: because a neighbour was lost; the cause is elsewhere
 };
 
 // Settings in force, as the engine tells.

@@ -97,6 +97,7 @@ class Native final : public EngineAdapter {
     } else if (words.substr(0, 8) == "failed: ") {
       reading.kind = LogReading::Kind::Failed;
       reading.text = std::string(words.substr(8));
+      reading.follows = reading.text.rfind("lost the link ", 0) == 0;
     }
     return reading;
   }

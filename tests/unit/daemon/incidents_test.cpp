@@ -66,6 +66,13 @@ TEST_F(IncidentsTest, FromFirstSignToRecovery) {
   EXPECT_FALSE(incidents_->list(since).ok());
 }
 
+TEST_F(IncidentsTest, ANearerCauseGivesTheOpenOneAnotherTitle) {
+  ASSERT_TRUE(incidents_->open("replica a", "rank 0 lost a link", {}, at(1)).ok());
+  EXPECT_TRUE(*incidents_->note("replica a", "a/1 reported its end", {died()}, at(2), "rank 1 was killed"));
+  EXPECT_TRUE(*incidents_->note("replica a", "nothing is left", {}, at(3)));
+  EXPECT_EQ(list()[0].title, "rank 1 was killed");
+}
+
 TEST_F(IncidentsTest, NotesAndClosesWithoutAnOpenOneDoNothing) {
   EXPECT_FALSE(*incidents_->note("replica a", "x", {died()}, at(1)));
   EXPECT_TRUE(incidents_->close("replica a", "x", at(1)).ok());

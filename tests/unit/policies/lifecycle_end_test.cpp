@@ -60,6 +60,38 @@ TEST_F(End, RestartWaitsForTheReleaseOfEveryRankThenBacksOff) {
   EXPECT_EQ(rig.view("a").epoch, Epoch{2});
 }
 
+Finding died(const std::string& node, const std::string& stage, std::int64_t signal, bool known = true,
+             bool follows = false) {
+  return finding(Code::STAGE_DIED, node, stage, node + " says why", {},
+                 {{"code", std::int64_t{1}}, {"signal", signal}, {"known", known}, {"follows", follows}});
+}
+
+// The neighbours of a stage that was killed lose their links, and tell of that first.
+TEST_F(End, TheIncidentIsNamedAfterTheNearestCauseWhoeverSpeaksFirst) {
+  rig.to_serving("a");
+  rig.report("a", 0, StageFact::Exited, {died("n1", "a/0", 0, true, true)});
+  ASSERT_EQ(rig.got<OpenIncident>().size(), 1u);
+  EXPECT_EQ(rig.got<OpenIncident>()[0].title, "replica a (epoch 1) failed while serving: n1 says why");
+  rig.report("a", 1, StageFact::Exited, {died("n2", "a/1", 9)});
+  ASSERT_EQ(rig.got<NoteIncident>().size(), 1u);
+  EXPECT_EQ(rig.got<NoteIncident>()[0].title, "replica a (epoch 1) failed while serving: n2 says why");
+  EXPECT_EQ(rig.view("a").reason, "replica a (epoch 1) failed while serving: n2 says why");
+  rig.report("a", 2, StageFact::Exited, {died("n3", "a/2", 0, true, true)});
+  ASSERT_EQ(rig.got<NoteIncident>().size(), 1u);
+  EXPECT_EQ(rig.got<NoteIncident>()[0].title, "") << "farther away";
+}
+
+// Of causes that are heard together the nearest is named too.
+TEST_F(End, OfSeveralCausesTheNearestIsNamed) {
+  rig.to_serving("a");
+  ReportedStage killed = Rig::reported("a", 1, Epoch{1}, StageFact::Exited);
+  killed.findings = {died("n2", "a/1", 0, true, true), died("n2", "a/1", 0, false)};
+  killed.findings[1].message = "its keeper was killed";
+  rig.step(StageReported{"n2", killed});
+  EXPECT_EQ(rig.got<OpenIncident>()[0].title,
+            "replica a (epoch 1) failed while serving: its keeper was killed");
+}
+
 // The agent was away when its stage died; it comes back, lists nothing any more, and hands over what it kept.
 TEST_F(End, TrueEndThatIsToldAfterTheReleaseStillGoesIntoTheIncident) {
   rig.to_serving("a");
