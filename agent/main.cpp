@@ -8,6 +8,7 @@
 #include "agent/agent.hpp"
 #include "config/agent.hpp"
 #include "platform/log.hpp"
+#include "platform/machine_name.hpp"
 
 namespace {
 
@@ -15,6 +16,13 @@ constexpr int kUsage = 2;  // and configuration
 
 int run(troika::config::AgentConfig config) {
   troika::platform::set_log_name("troika-agent[" + config.node + "]");
+  // A second agent of this name would sweep the stages of the first as nobody's.
+  const auto name = troika::platform::MachineName::take("troika-agent/" + config.cluster + "/" + config.node);
+  if (!name.ok()) {
+    troika::platform::log(name.error().message() + ": node " + config.node + " of cluster " + config.cluster +
+                          " has its agent on this machine already");
+    return 1;
+  }
   boost::asio::io_context reactor{1};
   auto agent = troika::agent::Agent::make(reactor.get_executor(), std::move(config));
   if (!agent.ok()) {

@@ -54,6 +54,8 @@ boost::asio::awaitable<void> serve_agent(Leader& leader, platform::ChannelPtr ch
   if (!hello.ok()) co_return co_await refuse(channel, first.id, "MALFORMED", hello.error().message());
   if (auto refusal = check_hello(*hello, channel->peer(), leader.config(), first.id))
     co_return co_await refuse(channel, refusal->re, refusal->code, refusal->message);
+  if (const auto taken = leader.name_taken(*hello, channel->peer().address))
+    co_return co_await refuse(channel, first.id, "NAME_TAKEN", *taken);
   const std::string node = hello->node;
   const auto session = leader.connected(std::make_shared<ChannelLine>(channel), std::move(hello).value());
   while (true) {

@@ -46,6 +46,9 @@ class Leader {
 
   // ---- agents
 
+  // Why this agent cannot be taken: one with its name, on another machine, is connected and was heard just
+  // now.
+  std::optional<std::string> name_taken(const protocol::Hello& hello, const std::string& from) const;
   // A new connection of a node that the configuration names. Returns its session: what comes with an older
   // one of the same node is dropped.
   std::uint64_t connected(std::shared_ptr<AgentLine> line, protocol::Hello hello);

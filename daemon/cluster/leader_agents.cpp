@@ -5,6 +5,23 @@
 #include "platform/log.hpp"
 
 namespace troika::daemon {
+namespace {
+
+constexpr Duration kJustNow = std::chrono::seconds{5};  // some heartbeats; no machine boots in that time
+
+}  // namespace
+
+std::optional<std::string> Leader::name_taken(const protocol::Hello& hello, const std::string& from) const {
+  const auto found = nodes_.all().find(hello.node);
+  if (found == nodes_.all().end()) return std::nullopt;
+  const Node& node = found->second;
+  // The same boot: its own earlier connection. Silent: it may have been rebooted.
+  if (!node.line || !node.hello || node.hello->boot_id == hello.boot_id) return std::nullopt;
+  if (!node.heard || clock_.now() - *node.heard > kJustNow) return std::nullopt;
+  return "an agent with the name " + hello.node + " is connected from another machine (its relay is " +
+         node.hello->relay_address + "); this one, from " + from +
+         ", is not taken. Each node has a name of its own: see name in agent.toml and its certificate";
+}
 
 std::uint64_t Leader::connected(std::shared_ptr<AgentLine> line, protocol::Hello hello) {
   auto* node = nodes_.find(hello.node);

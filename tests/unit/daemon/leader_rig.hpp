@@ -99,12 +99,16 @@ class LeaderRig {
     std::shared_ptr<NotedLine> line;
     std::uint64_t session = 0;
   };
-  Agent connect(const std::string& node, std::vector<protocol::StageReport> stages = {}, Term highest = {}) {
+  static protocol::Hello hello_of(const std::string& node, const std::string& boot_id) {
     protocol::Hello hello;
     hello.cluster = "lab";
     hello.node = node;
     hello.version = "1";
-    hello.boot_id = "boot-" + node;
+    hello.boot_id = boot_id;
+    return hello;
+  }
+  Agent connect(const std::string& node, std::vector<protocol::StageReport> stages = {}, Term highest = {}) {
+    protocol::Hello hello = hello_of(node, "boot-" + node);
     hello.highest_term = highest;
     hello.stages = std::move(stages);
     hello.relay_address = node + ":7444";

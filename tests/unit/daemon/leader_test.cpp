@@ -97,6 +97,27 @@ TEST(Leader, SecondSessionOfANodeReplacesTheFirst) {
   EXPECT_TRUE(rig.leader().nodes().all().at("n1").line == nullptr);
 }
 
+// Two machines with one name would take turns, each sweeping what the other runs.
+TEST(Leader, SecondMachineWithANodesNameIsNotTakenWhileTheFirstIsHeard) {
+  LeaderRig rig;
+  const auto second = LeaderRig::hello_of("n1", "boot-of-another-machine");
+  EXPECT_FALSE(rig.leader().name_taken(second, "10.0.0.9:4000"));
+  auto first = rig.connect("n1");
+  const auto why = rig.leader().name_taken(second, "10.0.0.9:4000");
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->find("n1:7444"), std::string::npos) << *why;
+  EXPECT_NE(why->find("10.0.0.9:4000"), std::string::npos) << *why;
+  EXPECT_FALSE(rig.leader().name_taken(LeaderRig::hello_of("n1", "boot-n1"), "x"))
+      << "its own new connection";
+  EXPECT_FALSE(rig.leader().name_taken(LeaderRig::hello_of("n2", "b"), "x")) << "another node";
+  rig.pass(4s);
+  rig.say(first, protocol::Heartbeat{});
+  rig.pass(4s);
+  EXPECT_TRUE(rig.leader().name_taken(second, "x")) << "heard 4 s ago";
+  rig.pass(2s);
+  EXPECT_FALSE(rig.leader().name_taken(second, "x")) << "silent: it may have been rebooted";
+}
+
 TEST(Leader, HeartbeatsAreAcknowledged) {
   LeaderRig rig;
   const auto n1 = rig.connect("n1");
