@@ -214,7 +214,30 @@ Status Database::migrate(const std::vector<std::string_view>& migrations) {
     });
     if (!done.ok()) return done;
   }
-  return Done{};
+  return check_schema(migrations);
+}
+
+// Somebody with sqlite3 in hand may have dropped a table: told at the start, not in the middle of a failure.
+Status Database::check_schema(const std::vector<std::string_view>& migrations) {
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  Database fresh{raw};
+  if (code != SQLITE_OK) return Error{"check the tables of", path_of(db_), "out of memory"};
+  for (const std::string_view migration : migrations)
+    TROIKA_CHECK(fresh.execute(migration));
+  TROIKA_TRY(wanted, fresh.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"));
+  while (true) {
+    TROIKA_TRY(more, wanted.step());
+    if (!more) return Done{};
+    TROIKA_TRY(found, prepare("SELECT sql FROM sqlite_schema WHERE type = ?1 AND name = ?2"));
+    found.bind(1, wanted.text(0)).bind(2, wanted.text(1));
+    TROIKA_TRY(there, found.step());
+    if (!there || found.text(0) != wanted.text(2))
+      return Error{"use the database", path_of(db_),
+                   "its " + wanted.text(0) + " " + wanted.text(1) +
+                       (there ? " is not as this program made it" : " is missing") +
+                       "; it is left as it is: move it aside to start with an empty one"};
+  }
 }
 
 std::int64_t Database::last_insert_id() const {

@@ -53,11 +53,12 @@ class Database {
   // All or nothing: commits if `body` succeeds.
   Status transaction(const std::function<Status()>& body);
   // Brings user_version from what it is to migrations.size(), one transaction a step. A newer version is
-  // refused.
+  // refused, and so is a database in which a table or index is not there or not as the migrations made it.
   Status migrate(const std::vector<std::string_view>& migrations);
   std::int64_t last_insert_id() const;
 
  private:
+  Status check_schema(const std::vector<std::string_view>& migrations);
   explicit Database(sqlite3* db) : db_(db) {}
   sqlite3* db_;
 };

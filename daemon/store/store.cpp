@@ -34,7 +34,8 @@ Result<Store> Store::open(const std::string& path) {
   const auto advise = [&](Error error) {
     error.reason +=
         ". (With an empty one, terms and epochs are learnt again from the agents, replicas count as not "
-        "wanted until they are started again, and earlier incidents are not listed any more.)";
+        "wanted until they are started again, so their running stages are stopped, and earlier incidents are "
+        "not listed any more.)";
     return error;
   };
   auto database = platform::Database::open(path, platform::Database::Mode::ReadWrite);

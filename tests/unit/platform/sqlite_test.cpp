@@ -134,6 +134,20 @@ TEST(Sqlite, ANewerVersionIsRefused) {
             std::string::npos);
 }
 
+TEST(Sqlite, MissingOrForeignTablesAreToldAtTheStart) {
+  const Folder folder;
+  for (const std::string change :
+       {"DROP TABLE t", "DROP TABLE t; CREATE TABLE t (x)", "ALTER TABLE t ADD COLUMN y TEXT"}) {
+    std::filesystem::remove(folder / "a.db");
+    Database database = opened(folder / "a.db");
+    ASSERT_TRUE(database.migrate(kMigrations).ok());
+    ASSERT_TRUE(database.execute(change).ok()) << change;
+    const Status refused = database.migrate(kMigrations);
+    ASSERT_FALSE(refused.ok()) << change;
+    EXPECT_NE(refused.error().reason.find("its table t is"), std::string::npos) << refused.error().message();
+  }
+}
+
 TEST(Sqlite, ErrorsOfSqlAreValues) {
   const Folder folder;
   Database database = opened(folder / "a.db");
