@@ -20,6 +20,7 @@ constexpr std::uint64_t kRequestId = 1;  // the only request of its connection
 struct Failure {
   Exit status;
   Error error;
+  std::string remedy{};
 };
 
 // The reply's envelope, or why there is none.
@@ -29,6 +30,24 @@ using OnOther = std::function<bool(const protocol::Envelope&)>;
 
 std::string place(const Global& leader) {
   return leader.leader.empty() ? leader.socket : leader.leader;
+}
+
+std::string how_to_reach(const Global& leader) {
+  if (!leader.leader.empty())
+    return "is troikad running there, and does its [leader] listen on this address? Another one is named "
+           "with "
+           "--leader HOST:PORT";
+  return "is troikad running? Another socket is named with --socket PATH or TROIKA_SOCKET, a leader "
+         "elsewhere with "
+         "--leader HOST:PORT";
+}
+
+// A leader takes an agent's certificate for an agent, and would answer about its protocol.
+std::optional<Failure> no_operator(const Global& leader, const platform::Identity& identity) {
+  if (identity.role == platform::Role::Operator) return std::nullopt;
+  Error error{"use the certificate", leader.tls.certificate,
+              "it is " + uri(identity) + ", and an operator's certificate is needed"};
+  return Failure{kUsage, std::move(error), "make one: troika pki issue --role operator --name NAME"};
 }
 
 struct HostPort {
@@ -48,19 +67,25 @@ Result<HostPort> parse_address(const std::string& text) {
   return out;
 }
 
+Failure unreachable(const Global& leader, const Error& error) {
+  return {kUnreachable, error, how_to_reach(leader)};
+}
+
 asio::awaitable<std::variant<ChannelPtr, Failure>> dial(const Global& leader, Duration limit) {
   if (leader.leader.empty()) {
     auto channel = co_await platform::dial_unix(leader.socket, limit);
-    if (!channel.ok()) co_return Failure{kUnreachable, channel.error()};
+    if (!channel.ok()) co_return unreachable(leader, channel.error());
     co_return *channel;
   }
   const auto address = parse_address(leader.leader);
   if (!address.ok()) co_return Failure{kUsage, address.error()};
   const auto tls = platform::TlsContext::load(leader.tls);
   if (!tls.ok()) co_return Failure{kUsage, tls.error()};
+  auto wrong_role = no_operator(leader, (*tls)->identity());
+  if (wrong_role) co_return *std::move(wrong_role);
   auto channel =
       co_await platform::dial_tls(address->host, address->port, *tls, platform::Role::Leader, "", limit);
-  if (!channel.ok()) co_return Failure{kUnreachable, channel.error()};
+  if (!channel.ok()) co_return unreachable(leader, channel.error());
   co_return *channel;
 }
 
@@ -116,11 +141,12 @@ Answer<Reply> ask(const Global& leader, const Request& request, const OnOther& o
   while (!outcome && !io.stopped() && !(stop && stop()))
     io.run_for(kAskStopEvery);
   if (!outcome)
-    return {std::nullopt, kCannotTell, Error{"wait for the leader at", place(leader), "interrupted"}};
-  if (auto* failure = std::get_if<Failure>(&*outcome)) return {std::nullopt, failure->status, failure->error};
+    return {std::nullopt, kCannotTell, Error{"wait for the leader at", place(leader), "interrupted"}, {}};
+  if (auto* failure = std::get_if<Failure>(&*outcome))
+    return {std::nullopt, failure->status, failure->error, failure->remedy};
   auto reply = protocol::decode<Reply>(std::get<protocol::Envelope>(*outcome));
-  if (!reply.ok()) return {std::nullopt, kCannotTell, reply.error()};
-  return {*std::move(reply), kGood, {}};
+  if (!reply.ok()) return {std::nullopt, kCannotTell, reply.error(), {}};
+  return {*std::move(reply), kGood, {}, {}};
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct Answer {
   Exit failure = kGood;  // kUsage: our own certificates or address; kUnreachable; kWrong: refused;
                          // kCannotTell: the connection ended before the reply
   Error error{};
+  std::string remedy{};  // what to do; empty: the error says it
 
   bool ok() const { return reply.has_value(); }
 };

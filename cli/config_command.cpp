@@ -18,7 +18,7 @@
 namespace troika::cli {
 namespace {
 
-constexpr Bytes kMaxFile{1u << 20};
+constexpr Bytes kMaxFile{256u << 10};  // as the daemons have it
 
 struct Options {
   std::string file;
@@ -64,10 +64,10 @@ Checked check(config::FileKind kind, const std::string& text, const std::string&
   broken_invariant("file kind", __FILE__, __LINE__);
 }
 
-std::optional<config::FileKind> kind_of(const Options& options, const std::string& text) {
+config::Loaded<config::FileKind> kind_of(const Options& options, const std::string& text) {
   for (const auto kind : {config::FileKind::Cluster, config::FileKind::Agent})
-    if (options.kind == config::name(kind)) return kind;
-  return config::guess_kind(text);
+    if (options.kind == config::name(kind)) return {kind, {}};
+  return config::tell_kind(text, options.file);
 }
 
 std::string for_people(const std::string& path, const Checked& checked) {
@@ -78,9 +78,26 @@ std::string for_people(const std::string& path, const Checked& checked) {
   return text + counted(checked.problems.size(), "problem") + "\n";
 }
 
-// A problem with a code of its own is a finding; all of them are in "problems", and any makes the verdict an
-// error.
-std::string for_programs(config::FileKind kind, const std::string& path, const Checked& checked) {
+Code code_of(const config::Problem& problem) {
+  const auto own = parse_code(problem.code);
+  return own.ok() ? *own : Code::CONFIG_INVALID;
+}
+
+Finding finding_of(const config::Problem& problem) {
+  const bool whole = problem.key.empty();
+  return finding(code_of(problem), "", whole ? problem.file : problem.key, problem.message(),
+                 "change " + (whole ? "" : problem.key + " in ") + problem.file,
+                 {{"file", problem.file},
+                  {"line", std::int64_t{problem.line}},
+                  {"column", std::int64_t{problem.column}},
+                  {"key", problem.key},
+                  {"value", problem.value},
+                  {"allowed", problem.expected}});
+}
+
+// Every problem is a finding, with its place as evidence; "problems" has the same as plain fields.
+std::string for_programs(const std::optional<config::FileKind>& kind, const std::string& path,
+                         const Checked& checked) {
   std::vector<Finding> findings;
   auto problems = nlohmann::json::array();
   for (const config::Problem& problem : checked.problems) {
@@ -90,27 +107,22 @@ std::string for_programs(config::FileKind kind, const std::string& path, const C
                         {"key", problem.key},
                         {"value", problem.value},
                         {"expected", problem.expected},
-                        {"code", problem.code}});
-    if (const auto code = parse_code(problem.code); code.ok())
-      findings.push_back(
-          finding(*code, "", problem.key, problem.message(), "change " + problem.key + " in " + path));
+                        {"code", name(code_of(problem))}});
+    findings.push_back(finding_of(problem));
   }
-  auto out =
-      report(findings, {{"file", path}, {"kind", config::name(kind)}, {"problems", std::move(problems)}});
-  if (!checked.problems.empty()) out["verdict"] = troika::name(Verdict::Error);
-  return document(out);
+  return document(report(findings, {{"file", path},
+                                    {"kind", kind ? nlohmann::json(config::name(*kind)) : nlohmann::json()},
+                                    {"problems", std::move(problems)}}));
 }
 
 int run(const Options& options) {
   const auto text = platform::read_file(options.file, kMaxFile);
-  if (!text.ok()) return complain(text.error(), kUsage);
+  if (!text.ok())
+    return complain(finding(Code::UNREADABLE, "", options.file, text.error().message()), kUsage,
+                    options.json);
   const auto kind = kind_of(options, *text);
-  if (!kind)
-    return complain(Error{"tell which configuration file this is", options.file,
-                          "it has neither [cluster] nor [node]; say --kind cluster or --kind agent"},
-                    kUsage);
-  const Checked checked = check(*kind, *text, options.file);
-  print(options.json ? for_programs(*kind, options.file, checked) : for_people(options.file, checked));
+  const Checked checked = kind.config ? check(*kind.config, *text, options.file) : Checked{"", kind.problems};
+  print(options.json ? for_programs(kind.config, options.file, checked) : for_people(options.file, checked));
   return checked.problems.empty() ? kGood : kUsage;
 }
 

@@ -48,9 +48,9 @@ nlohmann::json own_fields(const std::vector<protocol::Incident>& incidents) {
 
 int list(const Global& global, const Options& options) {
   const auto since = since_text(options.since);
-  if (!since.ok()) return complain(since.error(), kUsage);
+  if (!since.ok()) return complain(since.error(), kUsage, options.json);
   const auto answer = ask_incidents(global, {*since, options.open, kMaxIncidents});
-  if (!answer.ok()) return complain(answer.error, answer.failure, options.json);
+  if (!answer.ok()) return complain(answer.error, answer.failure, options.json, answer.remedy);
   const auto& incidents = answer.reply->incidents;
   const auto findings = findings_of(incidents);
   print(options.json ? document(report(findings, own_fields(incidents)))
@@ -60,12 +60,15 @@ int list(const Global& global, const Options& options) {
 
 int show(const Global& global, const Options& options) {
   const auto answer = ask_incidents(global, {"", false, kMaxIncidents});
-  if (!answer.ok()) return complain(answer.error, answer.failure, options.json);
+  if (!answer.ok()) return complain(answer.error, answer.failure, options.json, answer.remedy);
   const auto& all = answer.reply->incidents;
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.id == options.id; });
   if (found == all.end())
-    return complain({"show incident", std::to_string(options.id), "there is none of this number"}, kWrong);
+    return complain(
+        finding(Code::NOT_FOUND, "", std::to_string(options.id),
+                "there is no incident " + std::to_string(options.id), "list them: troika incidents"),
+        kWrong, options.json);
   const auto findings = findings_of({*found});
   print(options.json ? document(report(findings, own_fields({*found})))
                      : render_incident(*found, style_of(STDOUT_FILENO)));

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -55,13 +56,19 @@ int give(const Global& global, Verb verb, const Options& options) {
           "troika: the leader went away before it told the outcome; the command may go on: see troika "
           "status\n",
           stderr);
-    return complain(answer.error, answer.failure, options.json);
+    return complain(answer.error, answer.failure, options.json, answer.remedy);
   }
   const protocol::CommandDone& done = *answer.reply;
+  // A replica that the cluster does not have is a slip of the command line; the leader's text names those it
+  // has.
+  const bool unknown = std::any_of(done.findings.begin(), done.findings.end(),
+                                   [](const Finding& one) { return one.code == Code::NOT_FOUND; });
   if (options.json) {
     auto out = report(done.findings, {{"command", protocol::name(verb)}, {"text", done.text}});
     out["verdict"] = name(done.verdict);
     print(document(out));
+  } else if (unknown) {
+    return complain(done.findings.front(), kUsage);
   } else {
     const Style style = style_of(STDOUT_FILENO);
     std::string text = shown(done.text) + "\n";
@@ -69,7 +76,7 @@ int give(const Global& global, Verb verb, const Options& options) {
       text += render_finding(finding, style);
     print(text);
   }
-  return troika::exit_status(done.verdict);
+  return unknown ? int{kUsage} : troika::exit_status(done.verdict);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "cli/demo_command.hpp"
 #include "cli/incidents_command.hpp"
 #include "cli/intention_command.hpp"
+#include "cli/output.hpp"
 #include "cli/pki_command.hpp"
 #include "cli/status_command.hpp"
 #include "cli/terminal.hpp"
@@ -23,11 +24,13 @@ void add_global(CLI::App& app, troika::cli::Global& global) {
       app.add_option("--leader", global.leader,
                      "A leader elsewhere, instead of the socket; with --ca, --cert and --key")
           ->type_name("HOST:PORT");
-  app.add_option("--ca", global.tls.ca, "The cluster's CA certificate")->type_name("FILE")->needs(leader);
-  app.add_option("--cert", global.tls.certificate, "The operator's certificate")
-      ->type_name("FILE")
-      ->needs(leader);
-  app.add_option("--key", global.tls.key, "The operator's key")->type_name("FILE")->needs(leader);
+  const auto file = [&](const char* name, std::string& path, const char* help) {
+    CLI::Option* const option = app.add_option(name, path, help)->type_name("FILE")->needs(leader);
+    leader->needs(option);
+  };
+  file("--ca", global.tls.ca, "The cluster's CA certificate");
+  file("--cert", global.tls.certificate, "The operator's certificate");
+  file("--key", global.tls.key, "The operator's key");
 }
 
 int run(int argc, char** argv) {
@@ -59,14 +62,15 @@ int run(int argc, char** argv) {
                  shown(words.front()).c_str());
     return kUsage;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kGood : kUsage;
+    return app.exit(e) == 0 ? finish_output(kGood) : kUsage;
   }
-  return exit_status;
+  return finish_output(exit_status);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  troika::cli::hold_standard_streams();
   try {
     return run(argc, argv);
   } catch (const std::exception& e) {

@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/output.hpp"
+#include "cli/report.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "platform/clock.hpp"
@@ -29,6 +32,7 @@ struct Options {
   std::string role;
   std::string name;
   int days = 0;
+  bool json = false;
 };
 
 Duration days(int count) {
@@ -41,7 +45,7 @@ int init(const Options& options) {
   print("The authority of cluster " + options.cluster + " is " + shown(options.directory) +
         "/ca.crt, for every machine of the cluster.\nKeep " + shown(options.directory) +
         "/ca.key here and to yourself: whoever has it can join the cluster in any role.\n" +
-        "Next: troika pki issue --role leader --name leader\n");
+        "Next: troika pki issue --role leader --name leader --dir " + shown(options.directory) + "\n");
   return kGood;
 }
 
@@ -58,32 +62,70 @@ int issue(const Options& options) {
   return kGood;
 }
 
-Cell validity(const platform::CertificateFacts& facts) {
+// What may be said of a certificate now.
+struct Validity {
+  std::string state;  // "good", "ends soon", "expired", "not yet valid", or what is wrong with it
+  Tone tone = Tone::Good;
+  std::int64_t days_left = 0;
+};
+
+Validity validity(const platform::CertificateFacts& facts) {
   const WallTime now = platform::wall_now();
-  if (!facts.problem.empty()) return {shown(facts.problem), Tone::Bad};
-  if (now > facts.valid_until) return {"expired", Tone::Bad};
-  if (now < facts.valid_from) return {"not yet valid", Tone::Bad};
   const auto left = std::chrono::floor<std::chrono::days>(facts.valid_until - now);
-  return {std::to_string(left.count()) + " days left", left < kSoon ? Tone::Doubtful : Tone::Good};
+  if (!facts.problem.empty()) return {facts.problem, Tone::Bad, left.count()};
+  if (now > facts.valid_until) return {"expired", Tone::Bad, left.count()};
+  if (now < facts.valid_from) return {"not yet valid", Tone::Bad, left.count()};
+  if (left < kSoon) return {"ends soon", Tone::Doubtful, left.count()};
+  return {"good", Tone::Good, left.count()};
+}
+
+// One that cannot be read has no times.
+std::string time_or(const platform::CertificateFacts& facts, WallTime time, const char* otherwise) {
+  return facts.valid_until == WallTime{} ? otherwise : rfc3339(time);
+}
+
+std::string for_people(const Options& options, const std::vector<platform::CertificateFacts>& certificates) {
+  Table table({"FILE", "FOR", "UNTIL", "STATE"});
+  for (const platform::CertificateFacts& facts : certificates) {
+    const Validity now = validity(facts);
+    const std::string state =
+        now.tone == Tone::Bad ? shown(now.state) : std::to_string(now.days_left) + " days left";
+    table.row({{shown(facts.path)},
+               {facts.subject.empty() ? "-" : shown(facts.subject)},
+               {time_or(facts, facts.valid_until, "-")},
+               {state, now.tone}});
+  }
+  if (table.empty()) return "No certificates in " + shown(options.directory) + "\n";
+  return table.text(style_of(STDOUT_FILENO));
+}
+
+nlohmann::json for_programs(const Options& options,
+                            const std::vector<platform::CertificateFacts>& certificates) {
+  std::vector<Finding> findings;
+  auto list = nlohmann::json::array();
+  for (const platform::CertificateFacts& facts : certificates) {
+    const Validity now = validity(facts);
+    list.push_back({{"path", facts.path},
+                    {"subject", facts.subject},
+                    {"valid_from", time_or(facts, facts.valid_from, "")},
+                    {"valid_until", time_or(facts, facts.valid_until, "")},
+                    {"days_left", now.days_left},
+                    {"state", now.state}});
+    if (now.tone == Tone::Good) continue;
+    Finding one = finding(Code::CERT_INVALID, "", facts.path, facts.path + ": " + now.state,
+                          "issue it anew: troika pki issue; its old files must be moved away first");
+    if (now.tone == Tone::Doubtful) one.severity = Severity::Warning;
+    findings.push_back(std::move(one));
+  }
+  return report(findings, {{"directory", options.directory}, {"certificates", std::move(list)}});
 }
 
 int list(const Options& options) {
   const auto certificates = platform::list_certificates(options.directory);
-  if (!certificates.ok()) return complain(certificates.error(), kUsage);
-  Table table({"FILE", "FOR", "UNTIL", "STATE"});
-  bool good = true;
-  for (const platform::CertificateFacts& facts : *certificates) {
-    const Cell state = validity(facts);
-    good = good && state.tone != Tone::Bad;
-    table.row({{shown(facts.path)},
-               {facts.subject.empty() ? "-" : shown(facts.subject)},
-               {facts.problem.empty() ? rfc3339(facts.valid_until) : "-"},
-               state});
-  }
-  if (table.empty())
-    print("No certificates in " + shown(options.directory) + "\n");
-  else
-    print(table.text(style_of(STDOUT_FILENO)));
+  if (!certificates.ok()) return complain(certificates.error(), kUsage, options.json);
+  print(options.json ? document(for_programs(options, *certificates)) : for_people(options, *certificates));
+  const bool good = std::none_of(certificates->begin(), certificates->end(),
+                                 [](const auto& facts) { return validity(facts).tone == Tone::Bad; });
   return good ? kGood : kWrong;
 }
 
@@ -117,7 +159,10 @@ void add_pki(CLI::App& app, const Global&, int& exit_status) {
   issue_command->add_option("--name", issue_options->name, "Who it is for; an agent's is its node's name")
       ->required();
   add_days(issue_command, issue_options, kCertificateDays);
-  command("list", "The certificates of the folder and how long they are valid", list);
+  const auto [list_command, list_options] = command(
+      "list", "The certificates of the folder, whether its authority made them, and how long they are valid",
+      list);
+  list_command->add_flag("--json", list_options->json, "One JSON document: the report and every certificate");
 }
 
 }  // namespace troika::cli

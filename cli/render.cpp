@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "cli/table.hpp"
 #include "vocabulary/finding.hpp"
@@ -63,6 +64,39 @@ std::string value_text(const EvidenceValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
   if (const auto* real = std::get_if<double>(&value)) return fmt::format("{:g}", *real);
   return std::get<bool>(value) ? "yes" : "no";
+}
+
+const EvidenceValue* value_of(const Evidence& evidence, std::string_view key) {
+  for (const auto& [name, value] : evidence)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+// The exit status that a keeper saw, in words; empty: the evidence holds none.
+std::string ending_text(const Evidence& evidence) {
+  const auto whole = [&](std::string_view key) {
+    const EvidenceValue* const value = value_of(evidence, key);
+    return value == nullptr ? nullptr : std::get_if<std::int64_t>(value);
+  };
+  const std::int64_t* const code = whole("code");
+  const std::int64_t* const signal = whole("signal");
+  if (code == nullptr || signal == nullptr) return "";
+  const EvidenceValue* const known = value_of(evidence, "known");
+  if (known != nullptr && *known == EvidenceValue{false}) return "nobody saw how it ended";
+  if (*signal == 0) return fmt::format("ended with code {}", *code);
+  const char* const short_name = ::sigabbrev_np(static_cast<int>(*signal));
+  return fmt::format("ended by signal {}{}", *signal,
+                     short_name == nullptr ? "" : fmt::format(" (SIG{})", short_name));
+}
+
+std::string evidence_text(const Evidence& evidence) {
+  std::string out = ending_text(evidence);
+  const bool told = !out.empty();
+  for (const auto& [key, value] : evidence) {
+    if (told && (key == "code" || key == "signal" || key == "known")) continue;
+    out += (out.empty() ? "" : ", ") + shown(key) + " = " + value_text(value);
+  }
+  return out;
 }
 
 }  // namespace
@@ -126,9 +160,7 @@ std::string render_incident(const Incident& incident, const Style& style) {
   out += "  findings\n";
   for (const Finding& finding : incident.findings) {
     out += render_finding(finding, style);
-    std::string evidence;
-    for (const auto& [key, value] : finding.evidence)
-      evidence += (evidence.empty() ? "" : ", ") + shown(key) + " = " + value_text(value);
+    const std::string evidence = evidence_text(finding.evidence);
     if (!evidence.empty()) out += wrapped("seen: " + evidence, "      ", style.width) + "\n";
   }
   if (incident.findings.empty()) out += "    none\n";

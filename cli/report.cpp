@@ -72,6 +72,23 @@ std::vector<Finding> findings_of(const std::vector<Incident>& incidents) {
   return all;
 }
 
+Finding trouble(const Error& error, Exit status, std::string remedy) {
+  Code code = Code::CANNOT_TELL;
+  switch (status) {
+    case kWrong:
+      code = Code::REFUSED;
+      break;
+    case kUsage:
+      code = Code::CONFIG_INVALID;
+      break;
+    case kGood:
+    case kUnreachable:
+    case kCannotTell:
+      break;
+  }
+  return finding(code, "", error.subject, error.message(), std::move(remedy));
+}
+
 nlohmann::json report(const std::vector<Finding>& findings, const nlohmann::json& own) {
   nlohmann::json out{{"format", 1}, {"verdict", name(verdict_of(findings))}};
   out["findings"] = nlohmann::json::array();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "protocol/messages.hpp"
 #include "vocabulary/finding.hpp"
 
@@ -15,6 +16,11 @@ namespace troika::cli {
 std::vector<Finding> findings_of(const protocol::StatusReply& status);
 // Of the incidents that are still open: closed ones are history, not a state.
 std::vector<Finding> findings_of(const std::vector<protocol::Incident>& incidents);
+
+// What kept a command from its work, as a finding that agrees with the exit status: CANNOT_TELL where the
+// leader could not be asked or did not answer, REFUSED where it said no, CONFIG_INVALID where our own files
+// or addresses are wrong.
+Finding trouble(const Error& error, Exit status, std::string remedy = {});
 
 // {"format":1,"verdict":...,"findings":[...]} and the members of `own`.
 nlohmann::json report(const std::vector<Finding>& findings, const nlohmann::json& own);

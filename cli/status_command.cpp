@@ -29,9 +29,13 @@ nlohmann::json own_fields(const protocol::StatusReply& status) {
   return fields;
 }
 
+std::string line(const nlohmann::json& report) {
+  return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 int show_once(const Global& global, const Options& options) {
   const auto answer = ask_status(global);
-  if (!answer.ok()) return complain(answer.error, answer.failure, options.json);
+  if (!answer.ok()) return complain(answer.error, answer.failure, options.json, answer.remedy);
   const auto findings = findings_of(*answer.reply);
   print(options.json ? document(report(findings, own_fields(*answer.reply)))
                      : render_status(*answer.reply, style_of(STDOUT_FILENO)));
@@ -61,18 +65,21 @@ int watch(const Global& global, const Options& options) {
     const auto answer = ask_status(global);
     std::string text;
     if (!answer.ok()) {
-      if (answer.failure == kUsage) return complain(answer.error, answer.failure);
+      if (answer.failure == kUsage)
+        return complain(answer.error, answer.failure, options.json, answer.remedy);
       const std::string trouble = answer.error.message();
-      if (terminal || trouble != last_trouble) complain(answer.error, answer.failure);
+      if (terminal || trouble != last_trouble) {
+        complain(answer.error, answer.failure, false, answer.remedy);
+        if (options.json)
+          print(line(report({cli::trouble(answer.error, answer.failure, answer.remedy)}, {})));
+      }
       last_trouble = trouble;
       last.reset();
     } else {
       last_trouble.clear();
       auto steady = without_clocks(*answer.reply);
       if (options.json)
-        text = report(findings_of(*answer.reply), own_fields(*answer.reply))
-                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-               "\n";
+        text = line(report(findings_of(*answer.reply), own_fields(*answer.reply)));
       else
         text = render_status(*answer.reply, style_of(STDOUT_FILENO));
       if (terminal) {

@@ -162,6 +162,16 @@ Result<CertificatePtr> read_authority(const std::string& directory) {
   return std::move(found->front());
 }
 
+// Why a certificate is not the authority's own work; empty: it is. The authority has signed itself.
+std::string stranger(X509* certificate, const Result<CertificatePtr>& authority) {
+  if (!authority.ok()) return "cannot be checked: " + authority.error().message();
+  X509* const signer = authority->get();
+  const bool issued = X509_check_issued(signer, certificate) == X509_V_OK &&
+                      X509_verify(certificate, X509_get0_pubkey(signer)) == 1;
+  ERR_clear_error();
+  return issued ? "" : "not signed by ca.crt of this folder";
+}
+
 Result<std::string> cluster_of_authority(X509* authority, const std::string& directory) {
   const auto uris = troika_uris(authority);
   constexpr std::string_view kScheme = "troika://";
@@ -233,6 +243,7 @@ Result<IssuedFiles> issue(const std::string& directory, const Identity& identity
 Result<std::vector<CertificateFacts>> list_certificates(const std::string& directory) {
   std::error_code failed;
   std::vector<CertificateFacts> list;
+  const Result<CertificatePtr> authority = read_authority(directory);
   for (std::filesystem::directory_iterator at(directory, failed), end; !failed && at != end;
        at.increment(failed)) {
     const std::string path = at->path().string();
@@ -245,7 +256,7 @@ Result<std::vector<CertificateFacts>> list_certificates(const std::string& direc
       X509* const certificate = found->front().get();
       const auto uris = troika_uris(certificate);
       facts.subject = uris.size() == 1 ? uris.front() : "";
-      if (facts.subject.empty()) facts.problem = "not made by troika pki";
+      facts.problem = facts.subject.empty() ? "not made by troika pki" : stranger(certificate, authority);
       facts.valid_from = not_before(certificate);
       facts.valid_until = not_after(certificate);
     }

@@ -32,9 +32,10 @@ struct CertificateFacts {
   std::string subject;  // "troika://lab/agent/spark-1"; the authority's: "troika://lab"
   WallTime valid_from;
   WallTime valid_until;
-  std::string problem;  // why it cannot be read; empty: good
+  std::string problem;  // why it cannot be read, or is not of the folder's authority; empty: good
 };
-// Every *.crt of the directory, by path.
+// Every *.crt of the directory, by path, each checked against the directory's ca.crt; dates are the reader's
+// to judge.
 Result<std::vector<CertificateFacts>> list_certificates(const std::string& directory);
 
 }  // namespace troika::platform

@@ -4,65 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/asio/io_context.hpp>
-#include <functional>
-#include <thread>
-
-#include "platform/channel.hpp"
-#include "platform/files.hpp"
+#include "platform/pki.hpp"
 #include "protocol/codec.hpp"
+#include "tests/unit/cli/played_leader.hpp"
+#include "tests/unit/platform/folder.hpp"
 
 namespace troika::cli {
 namespace {
-
-namespace asio = boost::asio;
-using platform::ChannelPtr;
-using platform::Frame;
-
-constexpr Duration kLimit = std::chrono::seconds{20};
-
-// Plays `act` for each connection, on a thread of its own.
-class Leader {
- public:
-  using Act = std::function<asio::awaitable<void>(ChannelPtr)>;
-  explicit Leader(Act act) {
-    TROIKA_INVARIANT(platform::make_directories(folder_, 0700).ok());
-    auto listening = platform::listen_unix(io_.get_executor(), path_, std::move(act));
-    TROIKA_INVARIANT(listening.ok());
-    listener_ = *std::move(listening);
-    thread_ = std::thread([this] { io_.run(); });
-  }
-  ~Leader() {
-    io_.stop();
-    thread_.join();
-    listener_.reset();
-    EXPECT_TRUE(platform::remove_tree(folder_).ok());  // with the lock beside the socket
-  }
-  Global address() const { return {path_, "", {}}; }
-
- private:
-  std::string folder_ = "/tmp/troika-client-" + platform::random_hex(6);
-  std::string path_ = folder_ + "/control.sock";
-  asio::io_context io_{1};
-  std::unique_ptr<platform::Listener> listener_;
-  std::thread thread_;
-};
-
-Frame message(std::string text) {
-  Frame frame;
-  frame.payload = std::move(text);
-  return frame;
-}
-
-// Reads the request, then says these one after the other and closes.
-Leader::Act saying(std::vector<std::string> texts) {
-  return [texts = std::move(texts)](ChannelPtr channel) -> asio::awaitable<void> {
-    (void)co_await channel->read(kLimit);
-    for (const std::string& text : texts)
-      channel->send(message(text));
-    co_await channel->flush_and_close(kLimit);
-  };
-}
 
 protocol::StatusReply some_status() {
   protocol::StatusReply status;
@@ -83,6 +31,8 @@ TEST(Client, NobodyThereIsUnreachable) {
   const auto answer = ask_status({"/tmp/troika-no-such.sock", "", {}}, kLimit);
   EXPECT_EQ(answer.failure, kUnreachable);
   EXPECT_NE(answer.error.message().find("/tmp/troika-no-such.sock"), std::string::npos);
+  EXPECT_NE(answer.remedy.find("is troikad running?"), std::string::npos);
+  EXPECT_NE(answer.remedy.find("TROIKA_SOCKET"), std::string::npos);
 }
 
 TEST(Client, ARefusalIsTold) {
@@ -147,6 +97,23 @@ TEST(Client, BadAddressesAndCertificatesAreUsageErrors) {
                  kLimit)
           .failure,
       kUsage);
+}
+
+// A leader would take it for an agent and answer about an agent's first message.
+TEST(Client, OnlyAnOperatorsCertificateIsUsed) {
+  const platform::Folder folder;
+  constexpr Duration kValid = std::chrono::hours{1};
+  ASSERT_TRUE(platform::make_authority(folder.path(), "lab", 2 * kValid).ok());
+  const platform::Identity agent{"lab", platform::Role::Agent, "n1"};
+  const auto files = platform::issue(folder.path(), agent, kValid);
+  ASSERT_TRUE(files.ok()) << files.error().message();
+  const auto answer =
+      ask_status({"", "127.0.0.1:1", {folder / "ca.crt", files->certificate, files->key}}, kLimit);
+  EXPECT_EQ(answer.failure, kUsage);
+  EXPECT_EQ(answer.error.message(),
+            "cannot use the certificate " + files->certificate +
+                ": it is troika://lab/agent/n1, and an operator's certificate is needed");
+  EXPECT_NE(answer.remedy.find("--role operator"), std::string::npos);
 }
 
 }  // namespace

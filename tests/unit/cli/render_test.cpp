@@ -83,5 +83,25 @@ TEST(Render, OneIncidentInFull) {
             "    20:27:33 stopped a/0 and a/2 (epoch 1)\n");
 }
 
+TEST(Incidents, HowAStageEndedIsSaidInWords) {
+  const auto seen = [](Evidence evidence) {
+    protocol::Incident incident;
+    incident.findings.push_back(finding(Code::STAGE_DIED, "n2", "a/1", "m", "", std::move(evidence)));
+    const std::string text = render_incident(incident, Style{});
+    const std::size_t from = text.find("seen: ");
+    return from == std::string::npos ? std::string() : text.substr(from, text.find('\n', from) - from);
+  };
+  const auto ending = [](int code, int signal, bool known) {
+    return Evidence{{"code", std::int64_t{code}}, {"signal", std::int64_t{signal}}, {"known", known}};
+  };
+  EXPECT_EQ(seen(ending(0, 9, true)), "seen: ended by signal 9 (SIGKILL)");
+  EXPECT_EQ(seen(ending(0, 12, true)), "seen: ended by signal 12 (SIGUSR2)");
+  EXPECT_EQ(seen(ending(3, 0, true)), "seen: ended with code 3");
+  EXPECT_EQ(seen(ending(0, 0, false)), "seen: nobody saw how it ended");
+  Evidence more = ending(0, 64, true);
+  more.emplace_back("follows", true);
+  EXPECT_EQ(seen(more), "seen: ended by signal 64, follows = yes");
+}
+
 }  // namespace
 }  // namespace troika::cli

@@ -70,6 +70,19 @@ TEST(StatusReport, TheJsonHasTheFormOfAllReports) {
   EXPECT_EQ(json["replicas"][0]["stages"][1]["pid"], 502);
 }
 
+TEST(Trouble, AgreesWithTheExitStatus) {
+  const Error error{"connect to", "/x.sock", "No such file or directory"};
+  const auto verdict = [&](Exit status) { return verdict_of({trouble(error, status)}); };
+  EXPECT_EQ(verdict(kUnreachable), Verdict::CannotTell);
+  EXPECT_EQ(verdict(kCannotTell), Verdict::CannotTell);
+  EXPECT_EQ(verdict(kWrong), Verdict::Error);
+  EXPECT_EQ(verdict(kUsage), Verdict::Error);
+  const Finding one = trouble(error, kUnreachable, "start it");
+  EXPECT_EQ(one.subject, "/x.sock");
+  EXPECT_EQ(one.message, error.message());
+  EXPECT_EQ(one.remedy, "start it");
+}
+
 TEST(StatusReport, TextThatIsNotUtf8DoesNotBreakTheDocument) {
   const std::string text = document(report({finding(Code::STAGE_DIED, "n1", "a/0", "\xff")}, {}));
   EXPECT_TRUE(nlohmann::json::accept(text));
