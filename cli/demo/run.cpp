@@ -67,7 +67,7 @@ void show_logs(const LocalCluster& cluster, const Story& story) {
 int could_not_begin(Story& story, const RunOptions& options, const Error& error) {
   story.failed(error);
   (void)write_facts(story, options.json).ok();  // perhaps it is the very file that cannot be written
-  return cli::kUsage;
+  return story_is_read() ? cli::kUsage : cli::kWrong;
 }
 
 // The cluster goes by its destructor, however far the demo came.
@@ -91,7 +91,10 @@ int tell(Story& story, const RunOptions& options) {
     story.ended();
   } else {
     story.failed(seen.error());
-    if (!must_stop()) show_logs(cluster, story);
+    if (must_stop())
+      story.tell("ending every process and removing the folder");
+    else
+      show_logs(cluster, story);
   }
   const Status written = write_facts(story, options.json);
   if (!written.ok()) story.failed(written.error());

@@ -64,8 +64,9 @@ Result<std::unique_ptr<Stream>> stream_when_allowed(Demo& demo, const std::strin
                                                     const std::function<void()>& meanwhile) {
   constexpr std::uint64_t kPieces = 3;  // the answer is under way
   TROIKA_CHECK(wait_for_rate(demo, meanwhile));
-  auto stream = std::make_unique<Stream>("127.0.0.1", demo.cluster.ports().gateway,
-                                         completion(demo.cluster.shape().model, prompt, max_tokens, true));
+  local::HttpRequest request = completion(demo.cluster.shape().model, prompt, max_tokens, true);
+  request.stop = [&cluster = demo.cluster] { return cluster.stopped(); };
+  auto stream = std::make_unique<Stream>("127.0.0.1", demo.cluster.ports().gateway, std::move(request));
   demo.asked = platform::now();
   TROIKA_CHECK(demo.cluster.wait_until(
       "the answer is under way", [&] { return stream->pieces() >= kPieces || !stream->running(); },
@@ -98,7 +99,9 @@ Status show_answer(Demo& demo) {
 Status show_refusal(Demo& demo) {
   demo.story.step("A second request within ten seconds is refused");
   const Instant asked = platform::now();
-  TROIKA_TRY(reply, demo.cluster.ask(completion(demo.cluster.shape().model, "And again?", 8, false)));
+  local::HttpRequest request = completion(demo.cluster.shape().model, "And again?", 8, false);
+  request.stop = [&cluster = demo.cluster] { return cluster.stopped(); };
+  TROIKA_TRY(reply, demo.cluster.ask(request));
   const Instant answered = platform::now();
   const std::string code = local::error_code_of(reply.body);
   const auto header = reply.headers.find("retry-after");

@@ -14,8 +14,10 @@ namespace {
 std::atomic<bool> unread = false;
 
 void write(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    unread = true;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  if (!unread.exchange(true))
+    std::fputs("troika: nobody reads standard output any more: the demo ends here and removes what it made\n",
+               stderr);
 }
 
 }  // namespace

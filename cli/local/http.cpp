@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "platform/clock.hpp"
 #include "platform/unique_fd.hpp"
 
 namespace troika::local {
@@ -50,16 +51,24 @@ Status send_all(int fd, std::string_view bytes) {
   return Done{};
 }
 
+constexpr int kAskStopEvery_ms = 50;
+
+// Until a byte can be read. Errors: the limit passed, or the request is stopped.
+Status wait_for_byte(int fd, const HttpRequest& request) {
+  const Instant deadline = platform::now() + request.silence;
+  while (true) {
+    if (request.stop && request.stop()) return Error{"read", "the answer", "interrupted"};
+    pollfd waiting{fd, POLLIN, 0};
+    if (::poll(&waiting, 1, kAskStopEvery_ms) > 0) return Done{};
+    if (platform::now() > deadline)
+      return Error{"read", "the answer",
+                   "no byte for " + std::to_string(request.silence / std::chrono::seconds{1}) + " s"};
+  }
+}
+
 // Appends to `out`; 0: the peer closed.
-Result<std::size_t> receive(int fd, std::string& out, Duration silence) {
-  pollfd waiting{fd, POLLIN, 0};
-  const auto limit_ms =
-      static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(silence).count());
-  int ready = 0;
-  do
-    ready = ::poll(&waiting, 1, limit_ms);
-  while (ready < 0 && errno == EINTR);
-  if (ready == 0) return Error{"read", "the answer", "no byte for " + std::to_string(limit_ms / 1000) + " s"};
+Result<std::size_t> receive(int fd, std::string& out, const HttpRequest& request) {
+  TROIKA_CHECK(wait_for_byte(fd, request));
   char buffer[16384];
   ssize_t got = 0;
   do
@@ -122,7 +131,7 @@ Result<HttpReply> http(const std::string& host, std::uint16_t port, const HttpRe
   while ((head_end = bytes.find("\r\n\r\n")) == std::string::npos) {
     if (bytes.size() > kMaxHead.count)
       return Error{"read", "the answer's head", "over " + std::to_string(kMaxHead.count) + " bytes"};
-    TROIKA_TRY(got, receive(fd.get(), bytes, request.silence));
+    TROIKA_TRY(got, receive(fd.get(), bytes, request));
     if (got == 0) return sent.ok() ? Error{"read", "the answer", "closed by the peer"} : sent.error();
   }
   TROIKA_TRY(head, parse_head(std::string_view(bytes).substr(0, head_end)));
@@ -146,7 +155,7 @@ Result<HttpReply> http(const std::string& host, std::uint16_t port, const HttpRe
       return reply;
     }
     piece.clear();
-    const auto got = receive(fd.get(), piece, request.silence);
+    const auto got = receive(fd.get(), piece, request);
     if (!got.ok()) {
       reply.trouble = got.error().reason;
       return reply;

@@ -18,6 +18,7 @@ struct HttpRequest {
   std::string path = "/";
   std::string body{};                            // JSON, where it is not empty
   Duration silence = std::chrono::seconds{120};  // longest wait for the next byte
+  std::function<bool()> stop{};  // asked several times a second of every wait; true ends it: "interrupted"
 };
 
 struct HttpReply {

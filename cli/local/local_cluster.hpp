@@ -97,6 +97,9 @@ class LocalCluster {
   const ModelFacts& model() const { return model_facts_; }
   const Children& children() const { return children_; }
 
+  // Options::stop says so.
+  bool stopped() const { return options_.stop && options_.stop(); }
+
   // Stops the replicas, then every program by SIGTERM, looks for anything that remained, kills it, removes
   // the folder.
   Ending end();
@@ -110,7 +113,6 @@ class LocalCluster {
   Status make_files();
   Status make_certificates();
   Status make_copies();
-  bool stopped() const { return options_.stop && options_.stop(); }
   void end_program(const std::string& what, pid_t pid, Ending& ending);
 
   Options options_;

@@ -8,11 +8,13 @@ namespace troika::local {
 
 Stream::Stream(std::string host, std::uint16_t port, HttpRequest request) {
   outcome_.asked = platform::now();
+  request.stop = [this, also = std::move(request.stop)] { return given_up_ || (also && also()); };
   thread_ = std::thread(
       [this, host = std::move(host), port, request = std::move(request)] { run(host, port, request); });
 }
 
 Stream::~Stream() {
+  given_up_ = true;
   if (thread_.joinable()) thread_.join();
 }
 

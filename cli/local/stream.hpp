@@ -1,6 +1,7 @@
 // A streamed completion that runs while something else is done to the cluster.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -25,19 +26,20 @@ struct StreamOutcome {
 
 class Stream {
  public:
-  // Asks at once.
+  // Asks at once. request.stop, where it is given, ends it too, with the trouble "interrupted".
   Stream(std::string host, std::uint16_t port, HttpRequest request);
-  ~Stream();  // waits for the end
+  ~Stream();  // gives up what is not joined: the connection is closed at once
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   std::uint64_t pieces() const;  // events with text so far
   bool running() const;
-  StreamOutcome join();
+  StreamOutcome join();  // waits for the end
 
  private:
   void run(const std::string& host, std::uint16_t port, const HttpRequest& request);
 
+  std::atomic<bool> given_up_ = false;
   mutable std::mutex mutex_;
   StreamOutcome outcome_;
   bool running_ = true;
