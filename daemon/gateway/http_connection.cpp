@@ -13,7 +13,9 @@
 #include <boost/beast/http.hpp>
 #include <cerrno>
 #include <exception>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 
 #include "daemon/gateway/answers.hpp"
 #include "platform/deadline.hpp"
@@ -30,20 +32,78 @@ std::string status_line(unsigned status) {
          std::string(http::obsolete_reason(http::int_to_status(status))) + "\r\n";
 }
 
-// Answers to what is no proper HTTP. (Also: g++ 12 destroys an aggregate twice that is made within co_await.)
-HttpAnswer plain(unsigned status, std::string text) {
-  HttpAnswer answer;
+// The answer to what is no proper HTTP, or HTTP that is not taken here.
+HttpAnswer objection(unsigned status, std::string_view text) {
+  auto answer = error_answer(Trouble::InvalidRequest, text);
   answer.status = status;
-  answer.content_type = "text/plain";
-  answer.body = std::move(text);
   return answer;
 }
 
 HttpAnswer too_large(std::size_t limit) {
-  auto answer =
-      error_answer(Trouble::InvalidRequest, "the body is larger than " + std::to_string(limit) + " bytes");
-  answer.status = 413;
-  return answer;
+  return objection(413, "the body is larger than " + std::to_string(limit) + " bytes");
+}
+
+HttpAnswer not_http(const error_code& error) {
+  return objection(400, "not HTTP: " + error.message());
+}
+
+bool is_http_error(const error_code& error) {
+  return error && error.category() == http::make_error_code(http::error::bad_method).category();
+}
+
+using Head = http::request<http::string_body>;
+
+bool any_of(std::string_view token, std::initializer_list<std::string_view> known) {
+  return std::any_of(known.begin(), known.end(), [&](std::string_view one) {
+    return boost::beast::iequals({token.data(), token.size()}, {one.data(), one.size()});
+  });
+}
+
+std::string_view view(boost::beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+// Exactly "chunked", once: Beast takes any other list for no coding at all, and the body for the next
+// request.
+std::optional<HttpAnswer> object_to_coding(const Head& head) {
+  const auto fields = head.count(http::field::transfer_encoding);
+  if (fields == 0) return std::nullopt;
+  if (head.count(http::field::content_length) > 0)
+    return objection(400, "Transfer-Encoding and Content-Length together");
+  if (head.version() == 10) return objection(400, "Transfer-Encoding in HTTP/1.0");
+  std::size_t codings = 0;
+  const auto [begin, end] = head.equal_range(http::field::transfer_encoding);
+  for (auto field = begin; field != end; ++field)
+    for (const auto token : http::token_list(field->value())) {
+      ++codings;
+      if (!any_of(view(token), {"chunked", "identity"}))
+        return objection(
+            501, "the transfer coding \"" + std::string(view(token)) + "\" is not known; use chunked");
+    }
+  if (fields == 1 && codings == 1 && any_of(view(head[http::field::transfer_encoding]), {"chunked"}))
+    return std::nullopt;
+  return objection(400, "Transfer-Encoding must be chunked or absent");
+}
+
+// Where the end of this request is must be beyond doubt, for us as for any proxy in front of us; what else is
+// refused here could only be misunderstood.
+std::optional<HttpAnswer> object_to(const Head& head) {
+  if (auto answer = object_to_coding(head)) return answer;
+  // Equal ones too: somebody put them together.
+  const auto length = view(head[http::field::content_length]);
+  if (head.count(http::field::content_length) > 1 || length.find(',') != std::string_view::npos)
+    return objection(400, "more than one Content-Length");
+  const auto hosts = head.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && head.version() == 11)) return objection(400, "one Host is expected");
+  const auto [first, last] = head.equal_range(http::field::content_encoding);
+  for (auto field = first; field != last; ++field)
+    if (!any_of(view(field->value()), {"identity", ""}))
+      return objection(415, "the body must not be compressed: send it without Content-Encoding");
+  const auto [begin, end] = head.equal_range(http::field::expect);
+  for (auto field = begin; field != end && head.version() == 11; ++field)
+    if (!any_of(view(field->value()), {"100-continue"}))
+      return objection(417, "an expectation other than 100-continue cannot be met");
+  return std::nullopt;
 }
 
 }  // namespace
@@ -137,14 +197,13 @@ asio::awaitable<bool> Connection::read_request() {
                                      asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();
   }
-  if (late) co_return co_await refuse(plain(408, "the request's headers took too long\n"));
+  if (late) co_return co_await refuse(objection(408, "the request's headers took too long"));
   if (error == http::error::end_of_stream) co_return false;
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
-    co_return co_await refuse(plain(431, "the request's headers are too large\n"));
+    co_return co_await refuse(objection(431, "the request's headers are too large"));
   // By its Content-Length, before a byte of it is read.
   if (error == http::error::body_limit) co_return co_await refuse(too_large(core_->limits.body_bytes));
-  if (error && error.category() == http::make_error_code(http::error::bad_method).category())
-    co_return co_await refuse(plain(400, "not HTTP: " + error.message() + "\n"));
+  if (is_http_error(error)) co_return co_await refuse(not_http(error));
   if (error) co_return false;
   const auto& head = parser.get();
   http10_ = head.version() == 10;
@@ -152,6 +211,7 @@ asio::awaitable<bool> Connection::read_request() {
   request_.method = std::string(head.method_string());
   const std::string_view target{head.target().data(), head.target().size()};
   request_.path = std::string(target.substr(0, target.find('?')));
+  if (auto objected = object_to(head)) co_return co_await refuse(std::move(*objected));
   co_return co_await read_body();
 }
 
@@ -170,7 +230,7 @@ asio::awaitable<bool> Connection::read_body() {
   error_code error;
   bool late = false;
   if (!parser.is_done()) {
-    if (parser.get()[http::field::expect] == "100-continue") {
+    if (!http10_ && parser.get().count(http::field::expect) > 0) {
       const auto written = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
       if (!written.ok()) co_return false;
     }
@@ -180,10 +240,9 @@ asio::awaitable<bool> Connection::read_body() {
                               asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();
   }
-  if (late) co_return co_await refuse(plain(408, "the request's body took too long\n"));
+  if (late) co_return co_await refuse(objection(408, "the request's body took too long"));
   if (error == http::error::body_limit) co_return co_await refuse(too_large(core_->limits.body_bytes));
-  if (error && error.category() == http::make_error_code(http::error::bad_method).category())
-    co_return co_await refuse(plain(400, "not HTTP: " + error.message() + "\n"));
+  if (is_http_error(error)) co_return co_await refuse(not_http(error));
   if (error) co_return false;
   request_.body = std::move(parser.get().body());
   co_return true;

@@ -150,6 +150,69 @@ TEST(Http, SilentConnectionsDoNotKeepOthersOut) {
   rig.on_thread([&] { EXPECT_LE(rig.server().connections(), 8u); });
 }
 
+// What is smuggled behind the head must never be answered as a request of its own.
+TEST(Http, DoubtfulEndsOfRequestsAreRefusedAndTheConnectionClosed) {
+  const std::string smuggled = "GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n";
+  const std::string length = "Content-Length: " + std::to_string(smuggled.size()) + "\r\n";
+  struct Case {
+    std::string fields;
+    int status;
+    std::string version = "1.1";
+  };
+  const std::vector<Case> cases{
+      {"Host: x\r\nTransfer-Encoding: xchunked\r\n", 501},
+      {"Host: x\r\nTransfer-Encoding: gzip, chunked\r\n", 501},
+      {"Host: x\r\nTransfer-Encoding: chunked, identity\r\n", 400},
+      {"Host: x\r\nTransfer-Encoding: identity\r\n", 400},
+      {"Host: x\r\nTransfer-Encoding: chunked, chunked\r\n", 400},
+      {"Host: x\r\nTransfer-Encoding: chunked;q=1\r\n", 400},
+      {"Host: x\r\nTransfer-Encoding:\r\n", 400},
+      {"Host: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 400},
+      {"Host: x\r\nTransfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", 400},
+      {"Host: x\r\nTransfer-Encoding: chunked\r\n" + length, 400},
+      {"Host: x\r\n" + length + "Transfer-Encoding: chunked\r\n", 400},
+      {"Host: x\r\n" + length + "Transfer-Encoding: xchunked\r\n", 400},
+      {"Transfer-Encoding: chunked\r\n", 400, "1.0"},
+      {"Host: x\r\n" + length + length, 400},
+      {"Host: x\r\nContent-Length: 5, 5\r\n", 400},
+      {"Host: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n", 400},
+      {"Host: x\r\nContent-Length: +5\r\n", 400},
+      {length, 400},
+      {"Host: x\r\nHost: y\r\n" + length, 400},
+      {"Host: x\r\nContent-Encoding: gzip\r\n" + length, 415},
+      {"Host: x\r\nExpect: 200-maybe\r\n" + length, 417},
+  };
+  GatewayRig rig;
+  for (const auto& one : cases) {
+    Connected client(rig.port());
+    ASSERT_TRUE(
+        client.send("POST /v1/completions HTTP/" + one.version + "\r\n" + one.fields + "\r\n" + smuggled));
+    const auto all = client.to_the_end();
+    EXPECT_TRUE(client.closed()) << one.fields;
+    EXPECT_EQ(all.rfind("HTTP/1.1 " + std::to_string(one.status), 0), 0u) << one.fields << all;
+    EXPECT_EQ(all.find("HTTP/1.1 ", 1), std::string::npos) << one.fields << all;
+    EXPECT_NE(all.find("{\"error\":{\"code\":\"invalid_request\""), std::string::npos) << one.fields << all;
+    EXPECT_NE(all.find("\r\nConnection: close\r\n"), std::string::npos) << one.fields;
+  }
+}
+
+TEST(Http, UsualFormsOfTheSameFieldsAreTaken) {
+  GatewayRig rig;
+  const auto body = GatewayRig::body("\"stream\":true");
+  for (const std::string fields : {"Content-Encoding: identity\r\n", "content-encoding: Identity\r\n"})
+    EXPECT_EQ(ask(rig.port(), "POST /v1/chat/completions HTTP/1.1\r\nHost:\r\n" + fields +
+                                  "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body)
+                  .status,
+              200);
+  char size[16];
+  std::snprintf(size, sizeof size, "%zx", body.size());
+  EXPECT_EQ(ask(rig.port(),
+                "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding:  Chunked \r\n\r\n" +
+                    std::string(size) + "\r\n" + body + "\r\n0\r\n\r\n")
+                .status,
+            200);
+}
+
 TEST(Http, ClientThatReadsNothingIsCutOffAndTheEngineCancelled) {
   RigOptions options;
   options.http.write = 300ms;
