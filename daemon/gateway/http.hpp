@@ -21,7 +21,13 @@ namespace troika::daemon::gateway {
 namespace asio = boost::asio;
 
 struct HttpLimits {
-  std::size_t connections = 1024;  // beyond: the longest idle one is closed, or new ones wait to be accepted
+  // Beyond: the one that holds no request for the longest time (idle, or its head not yet whole) is closed
+  // for the new one; where all of them hold one, new ones wait to be accepted.
+  std::size_t connections = 1024;
+  // Of these, of one remote address (IPv6: of one /64): beyond, one of its own is closed for its new one, or,
+  // where all of them hold a request, the new one is answered 503. Loopback is more than one client: a proxy.
+  std::size_t per_address = 256;
+  std::size_t loopback = 768;
   std::uint32_t header_bytes = 16u << 10;
   std::size_t body_bytes = 4u << 20;
   // Of all requests being read or waiting for an answer together; beyond, 503 before the body is read.

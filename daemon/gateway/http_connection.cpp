@@ -127,20 +127,54 @@ class Connection::Reader {
   std::optional<http::request_parser<http::string_body>> parser_;
 };
 
-Connection::Connection(std::shared_ptr<HttpCore> core, asio::ip::tcp::socket socket)
-    : core_(std::move(core)), socket_(std::move(socket)), reader_(std::make_unique<Reader>(core_->limits)) {
+asio::ip::address client_of(const asio::ip::address& remote) {
+  if (!remote.is_v6()) return remote;
+  const auto six = remote.to_v6();
+  if (six.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, six);
+  if (six.is_loopback()) return six;
+  auto bytes = six.to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return asio::ip::address_v6(bytes);
+}
+
+Connection::Connection(std::shared_ptr<HttpCore> core, asio::ip::tcp::socket socket, asio::ip::address client)
+    : core_(std::move(core)),
+      socket_(std::move(socket)),
+      client_(std::move(client)),
+      reader_(std::make_unique<Reader>(core_->limits)) {
   ++core_->connections;
+  ++core_->addresses[client_];
 }
 
 Connection::~Connection() {
   core_->bodies_bytes -= reserved_;
+  leave();
+}
+
+void Connection::leave() {
+  set_idle(false);
+  if (!std::exchange(counted_, false)) return;
   --core_->connections;
+  const auto share = core_->addresses.find(client_);
+  if (--share->second == 0) core_->addresses.erase(share);
   core_->room.cancel();
+}
+
+void Connection::set_idle(bool idle) {
+  if (idle == idle_.has_value()) return;
+  if (idle) {
+    idle_ = core_->idle.insert(core_->idle.end(), this);
+    core_->room.cancel();  // it may be closed for another one
+  } else {
+    core_->idle.erase(*idle_);
+    idle_.reset();
+  }
 }
 
 void Connection::close() {
   error_code ignored;
   socket_.close(ignored);
+  leave();
 }
 
 asio::awaitable<void> Connection::run() {
@@ -148,6 +182,7 @@ asio::awaitable<void> Connection::run() {
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   while (true) {
+    set_idle(true);  // until the head of a request is there
     const bool came = co_await wait_for_request();
     if (!came) break;
     const bool read = co_await read_request();
@@ -165,14 +200,12 @@ asio::awaitable<void> Connection::run() {
 asio::awaitable<bool> Connection::wait_for_request() {
   if (reader_->buffer().size() > 0) co_return true;
   error_code error;
-  const auto place = core_->waiting.insert(core_->waiting.end(), this);
   {
     const platform::Deadline deadline(socket_.get_executor(), core_->limits.idle,
                                       [this] { socket_.cancel(); });
     co_await socket_.async_wait(asio::ip::tcp::socket::wait_read,
                                 asio::redirect_error(asio::use_awaitable, error));
   }
-  core_->waiting.erase(place);
   co_return !error && socket_.is_open();
 }
 
@@ -197,6 +230,9 @@ asio::awaitable<bool> Connection::read_request() {
                                      asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();
   }
+  // Closed for another one; its head may have come in the meantime.
+  if (!socket_.is_open()) co_return false;
+  set_idle(false);
   if (late) co_return co_await refuse(objection(408, "the request's headers took too long"));
   if (error == http::error::end_of_stream) co_return false;
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
@@ -352,6 +388,7 @@ asio::awaitable<void> Connection::linger() {
   static constexpr Duration kLinger = std::chrono::seconds{1};
   static constexpr int kReads = 16;
   if (!socket_.is_open()) co_return;
+  set_idle(true);
   error_code error;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
   if (!gone_ && answered_) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -5,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "daemon/gateway/answers.hpp"
 #include "daemon/gateway/http_connection.hpp"
 #include "platform/log.hpp"
 
@@ -17,10 +20,39 @@ using boost::system::error_code;
 // Closes idle connections or waits until there is room for one more.
 asio::awaitable<void> make_room(std::shared_ptr<HttpCore> core) {
   while (core->connections >= core->limits.connections && core->accepting) {
-    if (!core->waiting.empty()) core->waiting.front()->close();
+    if (!core->idle.empty()) {
+      core->idle.front()->close();
+      continue;
+    }
     error_code ignored;
     co_await core->room.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
   }
+}
+
+// Whether one more connection of this client is within its share, after one of its idle ones was closed for
+// it.
+bool make_share(HttpCore& core, const asio::ip::address& client) {
+  const auto taken = core.addresses.find(client);
+  const auto share = client.is_loopback() ? core.limits.loopback : core.limits.per_address;
+  if (taken == core.addresses.end() || taken->second < share) return true;
+  const auto own = std::find_if(core.idle.begin(), core.idle.end(),
+                                [&](const Connection* c) { return c->client() == client; });
+  if (own == core.idle.end()) return false;
+  (*own)->close();
+  return true;
+}
+
+// A connection beyond its client's share: what the socket takes at once is all it gets.
+void turn_away(tcp::socket& socket) {
+  const auto answer = error_answer(Trouble::Overloaded, "too many connections of one address", 1);
+  const std::string text =
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+      "Connection: close\r\nContent-Length: " +
+      std::to_string(answer.body.size()) + "\r\n\r\n" + answer.body;
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(text), ignored);
+  socket.shutdown(tcp::socket::shutdown_send, ignored);
 }
 
 // By value: what it uses lives as long as it does.
@@ -44,7 +76,14 @@ asio::awaitable<void> accept_all(std::shared_ptr<HttpCore> core, std::shared_ptr
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
-    auto connection = std::make_shared<Connection>(core, std::move(socket));
+    const auto remote = socket.remote_endpoint(error);
+    if (error) continue;  // it went already
+    const auto client = client_of(remote.address());
+    if (!make_share(*core, client)) {
+      turn_away(socket);
+      continue;
+    }
+    auto connection = std::make_shared<Connection>(core, std::move(socket), client);
     asio::co_spawn(
         acceptor->get_executor(), [connection] { return connection->run(); }, asio::detached);
   }
@@ -65,8 +104,8 @@ class Server final : public HttpServer {
     error_code ignored;
     acceptor_->close(ignored);
     core_->room.cancel();
-    for (auto* connection : core_->waiting)
-      connection->close();
+    while (!core_->idle.empty())
+      core_->idle.front()->close();
   }
 
   void start() {

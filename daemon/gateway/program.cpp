@@ -121,6 +121,8 @@ Status listen(Gateway& gateway, const config::ClusterConfig& config) {
   gateway.server = std::move(server);
   HttpLimits small;
   small.connections = 32;
+  small.per_address = 8;
+  small.loopback = 24;
   small.body_bytes = 64u << 10;
   TROIKA_TRY(metrics, listen_http(
                           gateway.io.get_executor(), config.gateway.metrics.host, config.gateway.metrics.port,

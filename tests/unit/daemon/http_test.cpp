@@ -5,6 +5,7 @@
 #include <array>
 #include <random>
 
+#include "daemon/gateway/http_connection.hpp"
 #include "tests/unit/daemon/gateway_rig.hpp"
 
 namespace troika::daemon {
@@ -148,6 +149,82 @@ TEST(Http, SilentConnectionsDoNotKeepOthersOut) {
   for (int i = 0; i < 5; ++i)
     EXPECT_TRUE(healthy(rig));
   rig.on_thread([&] { EXPECT_LE(rig.server().connections(), 8u); });
+}
+
+// Nothing in this test ends by itself: what makes room is the newcomer.
+RigOptions patient(std::size_t connections) {
+  RigOptions options;
+  options.http.connections = connections;
+  options.http.header = options.http.body = options.http.idle = 1h;
+  return options;
+}
+
+TEST(Http, HalfOpenConnectionsDoNotKeepOthersOut) {
+  Gate rest;
+  GatewayRig rig(patient(8));
+  rig.agent(0).script([&rest](platform::ChannelPtr c) -> asio::awaitable<void> {
+    FakeAgent::head(c, 200, kStreamType);
+    FakeAgent::data(c, chunk_event("Hello"));
+    co_await rest.opened();
+    FakeAgent::data(c, kFinishEvent + kDoneEvent);
+    FakeAgent::end(c, true);
+  });
+  Connected busy(rig.port());
+  ASSERT_TRUE(busy.send(post("/v1/chat/completions", GatewayRig::body("\"stream\":true"))));
+  std::string got;
+  ASSERT_TRUE(busy.read_until(got, "Hello"));
+  std::vector<std::unique_ptr<Connected>> half;
+  for (int i = 0; i < 30; ++i) {
+    half.push_back(std::make_unique<Connected>(rig.port()));
+    ASSERT_TRUE(half.back()->send("GET /healthz HTTP/1.1\r\nHo"));
+  }
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(healthy(rig));
+  rig.on_thread([&] { EXPECT_LE(rig.server().connections(), 8u); });
+  EXPECT_EQ(half.front()->to_the_end(), "");  // the longest one went
+  EXPECT_TRUE(half.front()->closed());
+  rest.open();  // a request in progress never does
+  EXPECT_EQ(read_reply(busy, got).body, chunk_event("Hello") + kFinishEvent + kDoneEvent);
+}
+
+TEST(Http, AnAddressHasAShareOfTheConnections) {
+  auto options = patient(100);
+  options.http.loopback = 4;
+  GatewayRig rig(options);
+  // A body that is not whole is a request in progress.
+  std::vector<std::unique_ptr<Connected>> busy;
+  for (std::size_t i = 0; i < 3; ++i) {
+    busy.push_back(std::make_unique<Connected>(rig.port()));
+    ASSERT_TRUE(busy.back()->send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"));
+    ASSERT_TRUE(rig.soon([&] { return rig.server().bodies_bytes() == 10 * (i + 1); }));
+  }
+  Connected idle(rig.port());
+  ASSERT_TRUE(rig.soon([&] { return rig.server().connections() == 4; }));
+  EXPECT_TRUE(healthy(rig));  // in place of the idle one
+  EXPECT_EQ(idle.to_the_end(), "");
+  EXPECT_TRUE(idle.closed());
+  ASSERT_TRUE(rig.soon([&] { return rig.server().connections() == 3; }));
+  busy.push_back(std::make_unique<Connected>(rig.port()));
+  ASSERT_TRUE(busy.back()->send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"));
+  ASSERT_TRUE(rig.soon([&] { return rig.server().bodies_bytes() == 40; }));
+  Connected beyond(rig.port());
+  const auto reply = read_reply(beyond);
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(GatewayRig::code(reply), "overloaded");
+  EXPECT_EQ(reply.header("Retry-After"), "1");
+  busy.clear();
+  ASSERT_TRUE(rig.soon([&] { return rig.server().connections() == 0; }));
+  EXPECT_TRUE(healthy(rig));
+}
+
+TEST(Http, WhoseShareAConnectionCountsFor) {
+  const auto client = [](const char* text) {
+    return gateway::client_of(asio::ip::make_address(text)).to_string();
+  };
+  EXPECT_EQ(client("192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(client("::ffff:192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(client("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+  EXPECT_EQ(client("::1"), "::1");
 }
 
 // What is smuggled behind the head must never be answered as a request of its own.
