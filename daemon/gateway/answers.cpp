@@ -22,6 +22,7 @@ std::string_view type(Trouble trouble) {
     case Trouble::NoReplica:
     case Trouble::Draining:
     case Trouble::Overloaded:
+    case Trouble::LedgerUnavailable:
     case Trouble::InternalError:
       return "server_error";
     case Trouble::UpstreamFailed:
@@ -53,6 +54,8 @@ std::string_view code(Trouble trouble) {
       return "draining";
     case Trouble::Overloaded:
       return "overloaded";
+    case Trouble::LedgerUnavailable:
+      return "ledger_unavailable";
     case Trouble::InternalError:
       return "internal_error";
     case Trouble::UpstreamFailed:
@@ -92,6 +95,7 @@ unsigned http_status(Trouble trouble) {
     case Trouble::NoReplica:
     case Trouble::Draining:
     case Trouble::Overloaded:
+    case Trouble::LedgerUnavailable:
       return 503;
     case Trouble::UpstreamTimeout:
     case Trouble::UpstreamStalled:

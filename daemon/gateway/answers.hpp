@@ -17,7 +17,8 @@ enum class Trouble {
   UnsupportedByProfile,
   NoReplica,
   Draining,
-  Overloaded,  // the gateway's own memory limit
+  Overloaded,         // the gateway's own memory limit
+  LedgerUnavailable,  // the admission cannot be written down, so nothing may be passed on
   InternalError,
   UpstreamFailed,
   UpstreamTimeout,

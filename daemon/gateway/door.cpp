@@ -285,9 +285,12 @@ asio::awaitable<std::optional<Entry>> Door::admitted(Opened opened, const Guest&
     admission_.gave_up(admission.ticket);
     opened.upstream->cancel();
     trouble_line_->say("a request is refused: " + pass_by.error().message());
-    co_return Entry{Turned{Trouble::InternalError,
-                           error_answer(Trouble::InternalError, "the gateway cannot write its record",
-                                        limits_.no_replica_retry_s)}};
+    auto answer = error_answer(Trouble::LedgerUnavailable,
+                               "the gateway cannot write its record of requests (" + pass_by.error().reason +
+                                   "), and what is not recorded is not passed on; ask again later, and tell "
+                                   "the operator to look at the disk of its state_dir",
+                               limits_.no_replica_retry_s);
+    co_return Entry{Turned{Trouble::LedgerUnavailable, std::move(answer)}};
   }
   enter_load(opened.target);
   auto written =

@@ -127,6 +127,13 @@ HttpAnswer Service::health() const {
   nlohmann::json body;
   const auto* target = routes_.target(0);
   if (target != nullptr && !draining_) {
+    if (const auto written = ledger_.writable(platform::now()); !written.ok()) {
+      answer.status = 503;
+      body = {{"status", code(Trouble::LedgerUnavailable)},
+              {"reason", "the record of requests cannot be written: " + written.error().message()}};
+      answer.body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      return answer;
+    }
     body = {{"status", "ok"}, {"replica", target->replica}, {"epoch", target->epoch.count}};
   } else {
     answer.status = 503;

@@ -338,8 +338,9 @@ TEST(GatewayAnswer, WhatCannotBeWrittenIsNotPassedOn) {
                             "'database or disk is full'); END")
                   .ok());
   const auto reply = rig.chat();
-  EXPECT_EQ(reply.status, 500);
-  EXPECT_EQ(GatewayRig::code(reply), "internal_error");
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(GatewayRig::code(reply), "ledger_unavailable");
+  EXPECT_NE(reply.header("Retry-After"), "");
   EXPECT_EQ(rig.agent(0).arrivals().size(), 0u);
   rig.on_thread([&] { EXPECT_EQ(rig.door().in_flight(), 0u); });
   ASSERT_TRUE(database->execute("DROP TRIGGER full").ok());
