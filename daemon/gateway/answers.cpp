@@ -16,6 +16,7 @@ std::string_view type(Trouble trouble) {
     case Trouble::ContextLengthExceeded:
     case Trouble::InvalidRequest:
     case Trouble::UnsupportedByProfile:
+    case Trouble::ModelNotFound:
     case Trouble::NotFound:
     case Trouble::MethodNotAllowed:
       return "invalid_request_error";
@@ -66,6 +67,8 @@ std::string_view code(Trouble trouble) {
       return "upstream_truncated";
     case Trouble::UpstreamStalled:
       return "upstream_stalled";
+    case Trouble::ModelNotFound:
+      return "model_not_found";
     case Trouble::NotFound:
       return "not_found";
     case Trouble::MethodNotAllowed:
@@ -83,6 +86,7 @@ unsigned http_status(Trouble trouble) {
     case Trouble::InvalidRequest:
     case Trouble::UnsupportedByProfile:
       return 400;
+    case Trouble::ModelNotFound:
     case Trouble::NotFound:
       return 404;
     case Trouble::MethodNotAllowed:

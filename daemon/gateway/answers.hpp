@@ -24,6 +24,7 @@ enum class Trouble {
   UpstreamTimeout,
   UpstreamTruncated,
   UpstreamStalled,
+  ModelNotFound,
   NotFound,
   MethodNotAllowed,
 };

@@ -162,8 +162,10 @@ std::variant<Ask, Objection> read_ask(Form form, std::string_view body) {
   Ask ask;
   ask.form = form;
   ask.json = std::move(*json);
-  if (const auto* model = present(ask.json, "model"); model != nullptr && !model->is_string())
-    return invalid("model", "\"model\" must be a string");
+  if (const auto* model = present(ask.json, "model"); model != nullptr) {
+    if (!model->is_string()) return invalid("model", "\"model\" must be a string");
+    ask.model = model->get<std::string>();
+  }
   if (auto objection = check_prompt(form, ask.json)) return *objection;
   if (auto objection = read_stream(ask.json, ask.stream)) return *objection;
   if (auto objection = read_max_output(ask.json, ask.max_output)) return *objection;

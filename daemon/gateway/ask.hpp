@@ -20,6 +20,7 @@ struct Ask {
   Form form{};
   nlohmann::json json;
   bool stream = false;
+  std::optional<std::string> model;  // absent: the client named none
   std::optional<Tokens> max_output;  // absent: the client named none
 };
 

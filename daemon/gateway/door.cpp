@@ -94,6 +94,16 @@ Tokens Door::kv_capacity() const {
   return target != nullptr ? target->kv_capacity : Tokens{};
 }
 
+Tokens Door::smallest_capacity() const {
+  Tokens smallest;
+  const auto& route = routes_.route();
+  if (!route) return smallest;
+  for (const auto& target : route->targets)
+    if (target.kv_capacity.count != 0 && (smallest.count == 0 || target.kv_capacity < smallest))
+      smallest = target.kv_capacity;
+  return smallest;
+}
+
 std::optional<Turned> Door::no_way() const {
   if (routes_.target(0) != nullptr) return std::nullopt;
   const auto& route = routes_.route();

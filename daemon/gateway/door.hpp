@@ -77,6 +77,8 @@ class Door {
   std::uint32_t waiting() const { return admission_.waiting(); }  // in the queue
   Tokens active_tokens() const { return admission_.active_tokens(); }
   std::vector<protocol::TargetLoad> loads() const;
+  // Tokens of the KV cache of the target that has the fewest; 0: not known.
+  Tokens smallest_capacity() const;
 
  private:
   class Line;  // a place in one of the two lines below, for as long as it exists

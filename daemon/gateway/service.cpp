@@ -1,7 +1,9 @@
 #include "daemon/gateway/service.hpp"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <charconv>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -26,10 +28,39 @@ class Counted {
   std::uint32_t& count_;
 };
 
-Tokens wanted_output(const Ask& ask, Tokens prompt, Tokens window) {
+// capacity: of the KV cache, 0 where it is not known.
+Tokens wanted_output(const Ask& ask, Tokens prompt, Tokens window, Tokens capacity) {
   if (ask.max_output) return *ask.max_output;
-  // None named: the engine may write up to the window's end, so that is what is accounted.
-  return prompt < window ? window - prompt : Tokens{1};
+  // None named: the engine may write up to the end of what fits, so that is what is accounted.
+  const Tokens end = capacity.count != 0 ? std::min(window, capacity) : window;
+  return prompt < end ? end - prompt : Tokens{1};
+}
+
+constexpr std::string_view kModels = "/v1/models";
+
+// %2F and the like of a model's name in a path. Malformed ones stay as they are.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char* first = text.data() + i + 1;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(first, first + 2, value, 16).ptr == first + 2) {
+      out += static_cast<char>(value);
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+nlohmann::json model_object(const ServiceFacts& facts) {
+  return {{"id", facts.model},
+          {"object", "model"},
+          {"created", facts.started},
+          {"owned_by", "troika"},
+          {"max_model_len", facts.rule.window.count}};
 }
 
 std::string_view outcome(const Delivery& delivery) {
@@ -84,7 +115,10 @@ asio::awaitable<void> Service::serve(Exchange& exchange) {
 
 HttpAnswer Service::answer_to_get(const HttpRequest& request) const {
   const bool get = request.method == "GET" || request.method == "HEAD";
-  if (get && (request.path == "/v1/models" || request.path == "/v1/models/" + facts_.model)) return models();
+  const std::string_view path = request.path;
+  if (get && path == kModels) return models();
+  if (get && path.size() > kModels.size() + 1 && path.substr(0, kModels.size() + 1) == "/v1/models/")
+    return model(unescaped(path.substr(kModels.size() + 1)));
   if (get && request.path == "/healthz") return health();
   return error_answer(Trouble::NotFound, "no such path: " + request.method + " " + request.path);
 }
@@ -112,14 +146,23 @@ HttpAnswer Service::metrics() const {
 }
 
 HttpAnswer Service::models() const {
-  const nlohmann::json model{{"id", facts_.model},
-                             {"object", "model"},
-                             {"created", facts_.started},
-                             {"owned_by", "troika"},
-                             {"max_model_len", facts_.rule.window.count}};
   HttpAnswer answer;
-  answer.body = nlohmann::json{{"object", "list"}, {"data", nlohmann::json::array({model})}}.dump();
+  answer.body =
+      nlohmann::json{{"object", "list"}, {"data", nlohmann::json::array({model_object(facts_)})}}.dump();
   return answer;
+}
+
+HttpAnswer Service::model(const std::string& name) const {
+  if (name != facts_.model) return unknown_model(name);
+  HttpAnswer answer;
+  answer.body = model_object(facts_).dump();
+  return answer;
+}
+
+HttpAnswer Service::unknown_model(const std::string& name) const {
+  return error_answer(Trouble::ModelNotFound,
+                      "the model \"" + name + "\" is not served here; \"" + facts_.model + "\" is", 0,
+                      "model");
 }
 
 HttpAnswer Service::health() const {
@@ -177,6 +220,8 @@ asio::awaitable<void> Service::complete(Exchange& exchange, Form form) {
     co_return co_await turn_away(exchange, objection->trouble,
                                  error_answer(objection->trouble, objection->message, 0, objection->param));
   const Ask ask = std::move(std::get<Ask>(read));
+  if (ask.model && *ask.model != facts_.model)
+    co_return co_await turn_away(exchange, Trouble::ModelNotFound, unknown_model(*ask.model));
   if (exchange.request().body.size() > kSmallBody) {
     if (auto turned = door_.refused_at_sight())
       co_return co_await turn_away(exchange, turned->trouble, std::move(turned->answer));
@@ -191,7 +236,7 @@ asio::awaitable<void> Service::complete(Exchange& exchange, Form form) {
   guest.request = "req-" + platform::random_hex(12);
   guest.form = form;
   guest.body = exchange.request().body;
-  guest.size = {*prompt, wanted_output(ask, *prompt, facts_.rule.window)};
+  guest.size = {*prompt, wanted_output(ask, *prompt, facts_.rule.window, door_.smallest_capacity())};
   auto entry = co_await door_.enter(exchange, guest);
   if (auto* turned = std::get_if<Turned>(&entry))
     co_return co_await turn_away(exchange, turned->trouble, std::move(turned->answer));

@@ -65,6 +65,8 @@ class Service {
   HttpAnswer answer_to_get(const HttpRequest& request) const;
   HttpAnswer metrics() const;
   HttpAnswer models() const;
+  HttpAnswer model(const std::string& name) const;
+  HttpAnswer unknown_model(const std::string& name) const;
   HttpAnswer health() const;
 
   ServiceFacts facts_;

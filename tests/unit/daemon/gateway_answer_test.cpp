@@ -347,5 +347,77 @@ TEST(GatewayAnswer, WhatCannotBeWrittenIsNotPassedOn) {
   EXPECT_EQ(rig.chat("\"stream\":true").status, 200);
 }
 
+TEST(GatewayAnswer, HealthTellsThatTheLedgerCannotBeWrittenAndRecoversByItself) {
+  GatewayRig rig;
+  const auto health = [&] { return ask(rig.port(), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); };
+  EXPECT_EQ(health().status, 200);
+  auto database = platform::Database::open(rig.ledger_path(), platform::Database::Mode::ReadWrite);
+  ASSERT_TRUE(database.ok());
+  ASSERT_TRUE(database
+                  ->execute("CREATE TRIGGER full BEFORE INSERT ON requests BEGIN SELECT raise(ABORT, "
+                            "'database or disk is full'); END")
+                  .ok());
+  EXPECT_EQ(rig.chat().status, 503);
+  const auto sick = health();
+  EXPECT_EQ(sick.status, 503);
+  EXPECT_NE(sick.body.find("\"status\":\"ledger_unavailable\""), std::string::npos) << sick.body;
+  EXPECT_NE(sick.body.find("disk is full"), std::string::npos) << sick.body;
+  ASSERT_TRUE(database->execute("DROP TRIGGER full").ok());
+  bool well = false;  // without a request in between
+  for (int i = 0; i < 200 && !well; ++i) {
+    std::this_thread::sleep_for(50ms);
+    well = health().status == 200;
+  }
+  EXPECT_TRUE(well);
+}
+
+TEST(GatewayAnswer, OutputThatNobodyBoundsIsWhatFits) {
+  GatewayRig rig;
+  for (std::size_t i = 0; i < 2; ++i)
+    rig.agent(i).script(whole_answer(200, kWhole));
+  protocol::Route route;
+  rig.on_thread([&] { route = rig.route(); });
+  route.targets[0].kv_capacity = Tokens{6000};
+  route.targets[1].kv_capacity = Tokens{5000};
+  rig.give(route);
+  EXPECT_EQ(rig.chat("\"test_tokens\":4000").status, 200);
+  EXPECT_TRUE(rig.soon([&] { return rig.door().in_flight() == 0; }));
+  const auto over = rig.chat("\"test_tokens\":4000,\"max_tokens\":2001");
+  EXPECT_EQ(over.status, 400);  // asked for, it is refused
+  EXPECT_EQ(GatewayRig::code(over), "context_length_exceeded");
+  EXPECT_EQ(rig.chat("\"test_tokens\":6000").status, 400);  // the prompt alone is too long
+  auto database = platform::Database::open(rig.ledger_path(), platform::Database::Mode::ReadOnly);
+  ASSERT_TRUE(database.ok());
+  auto query = database->prepare("SELECT max_tokens FROM requests");
+  ASSERT_TRUE(query.ok());
+  auto row = query->step();
+  ASSERT_TRUE(row.ok() && *row);
+  EXPECT_EQ(query->integer(0), 1000);  // on either replica
+}
+
+TEST(GatewayAnswer, OnlyTheServedModelIsAnswered) {
+  GatewayRig rig;
+  rig.agent(0).script(whole_answer(200, kWhole));
+  const auto get = [&](const std::string& path) {
+    return ask(rig.port(), "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  };
+  EXPECT_EQ(rig.chat("\"model\":\"m\"").status, 200);
+  EXPECT_EQ(rig.chat("\"model\":null").status, 200);
+  EXPECT_EQ(rig.chat().status, 200);
+  for (const auto& reply :
+       {rig.chat("\"model\":\"gpt-4\""), rig.chat("\"model\":\"\""), get("/v1/models/gpt-4")}) {
+    EXPECT_EQ(reply.status, 404);
+    EXPECT_EQ(GatewayRig::code(reply), "model_not_found");
+    EXPECT_NE(reply.body.find("\"type\":\"invalid_request_error\""), std::string::npos);
+    EXPECT_NE(reply.body.find("\\\"m\\\""), std::string::npos) << reply.body;  // the served one is named
+  }
+  EXPECT_EQ(rig.agent(0).arrivals().size(), 3u);
+  for (const std::string path : {"/v1/models/m", "/v1/models/%6d"}) {
+    const auto object = nlohmann::json::parse(get(path).body, nullptr, false);
+    EXPECT_EQ(object.value("id", ""), "m") << path;
+    EXPECT_EQ(object.value("object", ""), "model") << path;
+  }
+}
+
 }  // namespace
 }  // namespace troika::daemon

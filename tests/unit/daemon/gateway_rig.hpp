@@ -147,6 +147,8 @@ class GatewayRig {
     const auto applied = routes_->apply(route);
     EXPECT_TRUE(applied.ok());
   }
+  // On the gateway's thread.
+  const protocol::Route& route() const { return *routes_->route(); }
   void give(protocol::Route route) {
     route.term = Term{1};
     route.generation = ++generation_;
