@@ -1,6 +1,7 @@
 #include "daemon/gateway/delivery.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -32,6 +33,21 @@ std::string cut_reason(const Over& over) {
   return over.error.empty() ? "the engine's answer ended early" : over.error;
 }
 
+// An event that is not only a comment.
+bool has_data(std::string_view event) {
+  constexpr std::string_view kField = "data:";
+  for (std::size_t at = 0; at != std::string_view::npos && at < event.size();) {
+    if (event.substr(at, kField.size()) == kField) return true;
+    at = event.find_first_of("\r\n", at);
+    if (at != std::string_view::npos) ++at;
+  }
+  return false;
+}
+
+std::string seconds_text(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
+}
+
 Tokens usage_of(const std::string& body) {
   const auto json = nlohmann::json::parse(body, nullptr, false);
   if (!json.is_object()) return Tokens{};
@@ -56,12 +72,13 @@ class StreamDelivery {
         asked_(asked) {}
 
   asio::awaitable<Delivery> run() {
-    heard_ = ping_from_ = platform::now();
+    progress_ = asked_;
+    ping_from_ = platform::now();
     while (true) {
       const auto part = co_await upstream_->next(next_wait());
       if (exchange_.gone()) co_return end(End::ClientGone);
       if (!part) {
-        if (silent_too_long()) co_return co_await stalled();
+        if (stuck()) co_return co_await stalled();
         const bool pinged = co_await ping();
         if (!pinged) co_return end(End::ClientGone);
         continue;
@@ -69,7 +86,6 @@ class StreamDelivery {
       if (const auto* over = std::get_if<Over>(&*part)) co_return co_await ended(*over);
       const auto* chunk = std::get_if<Chunk>(&*part);
       if (chunk == nullptr) co_return co_await broken(Trouble::UpstreamTruncated, "a second head came");
-      heard_ = platform::now();
       splitter_.feed(chunk->bytes);
       const bool passed = co_await pass_events();
       if (!passed) co_return end(End::ClientGone);
@@ -79,18 +95,19 @@ class StreamDelivery {
       if (false_done_)
         co_return co_await broken(Trouble::UpstreamTruncated,
                                   "the engine ended its answer without a finish_reason");
+      if (stuck()) co_return co_await stalled();  // what came were comments
     }
   }
 
  private:
-  Duration silence_limit() const {
+  Duration progress_limit() const {
     if (reader_.done()) return limits_.after_done;
-    return data_ ? limits_.silence : limits_.first_byte;
+    return data_ ? limits_.stall : limits_.first_token;
   }
-  bool silent_too_long() const { return platform::now() - heard_ >= silence_limit(); }
+  bool stuck() const { return platform::now() - progress_ >= progress_limit(); }
   Duration next_wait() const {
     const auto now = platform::now();
-    const auto wait = std::min(heard_ + silence_limit(), ping_from_ + limits_.ping) - now;
+    const auto wait = std::min(progress_ + progress_limit(), ping_from_ + limits_.ping) - now;
     return std::max<Duration>(wait, std::chrono::milliseconds{1});
   }
 
@@ -121,6 +138,12 @@ class StreamDelivery {
     co_return co_await send(std::string(kPing));
   }
 
+  void took_token() {
+    progress_ = platform::now();
+    if (std::exchange(data_, true)) return;
+    first_byte_after_ = progress_ - asked_;
+  }
+
   asio::awaitable<bool> pass_events() {
     std::string out;
     for (std::string event = splitter_.next(); !event.empty(); event = splitter_.next()) {
@@ -135,11 +158,9 @@ class StreamDelivery {
         false_done_ = true;
         break;
       }
-      out += event;
-    }
-    if (!out.empty() && !data_) {
-      data_ = true;
-      first_byte_after_ = platform::now() - asked_;
+      if (has_data(event)) took_token();
+      // Comments before the first token would take the replay away; ours keep the client.
+      if (data_) out += event;
     }
     co_return co_await send(std::move(out));
   }
@@ -176,9 +197,10 @@ class StreamDelivery {
     upstream_->cancel();
     // All that belongs to the answer was there; only the engine's side stayed open.
     if (reader_.finished()) co_return co_await complete({});
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silence_limit()).count();
-    co_return co_await broken(Trouble::UpstreamStalled,
-                              "the engine was silent for " + std::to_string(seconds) + " s");
+    const auto limit = seconds_text(progress_limit());
+    if (!data_)
+      co_return co_await broken(Trouble::UpstreamTimeout, "the engine wrote no token within " + limit);
+    co_return co_await broken(Trouble::UpstreamStalled, "the engine wrote no further token for " + limit);
   }
 
   asio::awaitable<Delivery> engine_error() {
@@ -192,7 +214,7 @@ class StreamDelivery {
 
   asio::awaitable<Delivery> broken(Trouble trouble, std::string reason) {
     upstream_->cancel();
-    const bool silent = trouble == Trouble::UpstreamStalled;
+    const bool silent = trouble == Trouble::UpstreamStalled || trouble == Trouble::UpstreamTimeout;
     const Code code = silent ? Code::STALLED : Code::TRUNCATED;
     if (!started_) {
       trouble = silent ? Trouble::UpstreamTimeout : Trouble::UpstreamFailed;
@@ -223,7 +245,7 @@ class StreamDelivery {
   std::uint32_t status_;
   std::string content_type_;
   Instant asked_;
-  Instant heard_;      // the engine's last byte
+  Instant progress_;   // the engine's last token, or when it was asked
   Instant ping_from_;  // our last byte to the client, or the begin
   EventSplitter splitter_;
   policies::StreamReader reader_;
@@ -237,16 +259,18 @@ class StreamDelivery {
 
 // An answer in one piece: it is passed on whole or not at all.
 asio::awaitable<Delivery> deliver_whole(Exchange& exchange, std::shared_ptr<Upstream> upstream,
-                                        protocol::RelayHead head, DeliveryLimits limits, Instant asked) {
+                                        protocol::RelayHead head, DeliveryLimits limits, Instant asked,
+                                        Instant until) {
   std::string body;
   while (true) {
-    auto part = co_await upstream->next(limits.silence);
+    const Duration wait = std::min(limits.stall, until - platform::now());
+    auto part = co_await upstream->next(std::max(wait, Duration::zero()));
     Delivery gone;
     gone.end = End::ClientGone;
     if (exchange.gone()) co_return gone;
     if (!part) {
       upstream->cancel();
-      co_return failed(Trouble::UpstreamTimeout, Code::STALLED, "the engine fell silent within its answer");
+      co_return failed(Trouble::UpstreamTimeout, Code::STALLED, "the engine did not end its answer in time");
     }
     if (auto* chunk = std::get_if<Chunk>(&*part)) {
       body += chunk->bytes;
@@ -287,10 +311,18 @@ bool header_safe(const std::string& value) {
 
 }  // namespace
 
-asio::awaitable<Delivery> deliver(Exchange& exchange, std::shared_ptr<Upstream> upstream, bool stream,
-                                  std::string request, DeliveryLimits limits) {
+Duration DeliveryLimits::whole_answer(Tokens output) const {
+  const auto most = static_cast<std::uint64_t>(whole / each_token);
+  if (output.count >= most) return whole;
+  return std::min<Duration>(whole, first_token + each_token * static_cast<std::int64_t>(output.count));
+}
+
+asio::awaitable<Delivery> deliver(Exchange& exchange, std::shared_ptr<Upstream> upstream, Awaited what,
+                                  DeliveryLimits limits) {
   const Instant asked = platform::now();
-  auto part = co_await upstream->next(stream ? limits.first_byte : limits.whole);
+  const Duration whole = limits.whole_answer(what.output);
+  const Duration head_limit = what.stream ? limits.first_token : whole;
+  auto part = co_await upstream->next(head_limit);
   if (exchange.gone()) {
     Delivery gone;
     gone.end = End::ClientGone;
@@ -298,7 +330,8 @@ asio::awaitable<Delivery> deliver(Exchange& exchange, std::shared_ptr<Upstream> 
   }
   if (!part) {
     upstream->cancel();
-    co_return failed(Trouble::UpstreamTimeout, Code::STALLED, "the engine did not begin to answer in time");
+    co_return failed(Trouble::UpstreamTimeout, Code::STALLED,
+                     "the engine did not answer within " + seconds_text(head_limit));
   }
   if (const auto* over = std::get_if<Over>(&*part))
     co_return failed(Trouble::UpstreamFailed, Code::TRUNCATED, cut_reason(*over));
@@ -308,9 +341,10 @@ asio::awaitable<Delivery> deliver(Exchange& exchange, std::shared_ptr<Upstream> 
     co_return failed(Trouble::UpstreamFailed, Code::TRUNCATED, "the engine's answer has no proper head");
   }
   const bool events = head->content_type.rfind("text/event-stream", 0) == 0;
-  if (!stream || head->status != 200 || !events)
-    co_return co_await deliver_whole(exchange, std::move(upstream), std::move(*head), limits, asked);
-  StreamDelivery delivery(exchange, std::move(upstream), std::move(request), limits, head->status,
+  if (!what.stream || head->status != 200 || !events)
+    co_return co_await deliver_whole(exchange, std::move(upstream), std::move(*head), limits, asked,
+                                     asked + whole);
+  StreamDelivery delivery(exchange, std::move(upstream), std::move(what.request), limits, head->status,
                           std::move(head->content_type), asked);
   co_return co_await delivery.run();
 }

@@ -14,17 +14,23 @@
 
 namespace troika::daemon::gateway {
 
+// What is waited for is the engine's progress. A comment that it sends to keep the connection is none.
 struct DeliveryLimits {
-  // Until a stream's first byte: a full prefill takes about a minute, and eight may wait in the engine's
-  // queue.
-  Duration first_byte = std::chrono::minutes{10};
-  // Between two bytes of a stream (case E05).
-  Duration silence = std::chrono::seconds{120};
-  // Until an answer that is not streamed: a full window at a few tokens a second.
+  // From passing on to a stream's first token. On the planned cluster a chunk of 4096 tokens takes up to 29
+  // s, and eight prompts of 8192 may be read one after the other: 464 s.
+  Duration first_token = std::chrono::minutes{8};
+  // Between two tokens of a stream: others' chunks may be read in between (case E05). And between two bytes
+  // of an answer that is not streamed, after its head.
+  Duration stall = std::chrono::seconds{120};
+  // An answer that is not streamed shows no progress: it has first_token and, for each token that it may
+  // write, so long, but never longer than `whole`.
+  Duration each_token = std::chrono::seconds{1};
   Duration whole = std::chrono::minutes{60};
   Duration ping = std::chrono::seconds{12};       // mode 83: clients give up on long silence
   Duration after_done = std::chrono::seconds{2};  // from [DONE] to the end of the engine's answer
   std::size_t whole_bytes = 16u << 20;            // of an answer that is not streamed
+
+  Duration whole_answer(Tokens output) const;
 };
 
 enum class End {
@@ -44,8 +50,12 @@ struct Delivery {
   Duration first_byte_after{-1};  // of this delivery; negative: none came
 };
 
-// `stream`: the client asked for one. request: the id that error events name.
-asio::awaitable<Delivery> deliver(Exchange& exchange, std::shared_ptr<Upstream> upstream, bool stream,
-                                  std::string request, DeliveryLimits limits);
+struct Awaited {
+  std::string request;  // the id that error events name
+  bool stream = false;  // the client asked for one
+  Tokens output;        // as many as it may write
+};
+asio::awaitable<Delivery> deliver(Exchange& exchange, std::shared_ptr<Upstream> upstream, Awaited what,
+                                  DeliveryLimits limits);
 
 }  // namespace troika::daemon::gateway

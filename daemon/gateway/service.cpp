@@ -246,7 +246,8 @@ asio::awaitable<void> Service::complete(Exchange& exchange, Form form) {
 asio::awaitable<Delivery> Service::attempt(Exchange& exchange, const Ask& ask, const Guest& guest,
                                            const Passed& passed) {
   exchange.on_gone([upstream = passed.upstream] { upstream->cancel(); });
-  auto delivery = co_await deliver(exchange, passed.upstream, ask.stream, guest.request, facts_.delivery);
+  Awaited awaited{guest.request, ask.stream, guest.size.max_output};
+  auto delivery = co_await deliver(exchange, passed.upstream, std::move(awaited), facts_.delivery);
   exchange.on_gone({});
   // Whatever is still open towards the engine is of no use to anybody.
   passed.upstream->cancel();

@@ -36,6 +36,35 @@ TEST(GatewayAnswer, WholeAnswerThatIsCutIsReplayedOr502) {
   EXPECT_EQ(GatewayRig::code(reply), "upstream_failed");
 }
 
+TEST(GatewayAnswer, WholeAnswerHasTimeByWhatItMayWrite) {
+  gateway::DeliveryLimits limits;
+  EXPECT_EQ(limits.whole_answer(Tokens{64}), 8min + 64s);
+  EXPECT_EQ(limits.whole_answer(Tokens{12288}), 60min);
+  EXPECT_EQ(limits.whole_answer(Tokens{1u << 30}), 60min);
+  RigOptions options;
+  options.agents = 1;
+  options.delivery.first_token = 100ms;
+  options.delivery.each_token = 10ms;
+  GatewayRig rig(options);
+  rig.agent(0).script(
+      [&rig](platform::ChannelPtr c) -> asio::awaitable<void> { co_await rig.agent(0).until_closed(c); });
+  const auto reply = rig.chat("\"max_tokens\":5");
+  EXPECT_EQ(reply.status, 504);
+  EXPECT_EQ(GatewayRig::code(reply), "upstream_timeout");
+  // Whatever it trickles, the limit is for the whole.
+  rig.agent(0).script([](platform::ChannelPtr c) -> asio::awaitable<void> {
+    FakeAgent::head(c, 200, "application/json");
+    while (c->open()) {
+      FakeAgent::data(c, " ");
+      co_await FakeAgent::pause(10ms);
+    }
+  });
+  EXPECT_EQ(rig.chat("\"max_tokens\":5").status, 504);
+  ASSERT_TRUE(rig.soon([&] { return rig.failures().size() == 2; }));
+  for (const auto& failure : rig.failures())
+    EXPECT_EQ(failure.finding.code, Code::STALLED);
+}
+
 TEST(GatewayAnswer, EnginesRefusalsPassAndAreNoFault) {  // mode 79
   GatewayRig rig;
   for (const unsigned status : {400u, 429u, 503u}) {

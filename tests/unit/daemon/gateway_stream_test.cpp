@@ -94,7 +94,7 @@ TEST(GatewayStream, EngineErrorInTheStreamIsAFailureEvenWithDone) {
 
 TEST(GatewayStream, SilenceIsStalledAndCancelsTheEngine) {  // E05
   RigOptions options;
-  options.delivery.silence = 300ms;
+  options.delivery.stall = 300ms;
   GatewayRig rig(options);
   rig.agent(0).script([&rig](platform::ChannelPtr c) -> asio::awaitable<void> {
     FakeAgent::head(c, 200, kStreamType);
@@ -107,6 +107,49 @@ TEST(GatewayStream, SilenceIsStalledAndCancelsTheEngine) {  // E05
   EXPECT_TRUE(rig.soon([&] { return rig.agent(0).cancelled() == 1 && rig.door().in_flight() == 0; }));
   ASSERT_TRUE(rig.soon([&] { return rig.failures().size() == 1; }));
   EXPECT_EQ(rig.failures()[0].finding.code, Code::STALLED);
+}
+
+// Says `first`, then only that it is there.
+FakeAgent::Script frozen(std::string first) {
+  return [first = std::move(first)](platform::ChannelPtr c) -> asio::awaitable<void> {
+    FakeAgent::head(c, 200, kStreamType);
+    FakeAgent::data(c, first);
+    while (c->open()) {
+      FakeAgent::data(c, ": ping\n\n");
+      co_await FakeAgent::pause(20ms);
+    }
+  };
+}
+
+TEST(GatewayStream, EnginesCommentsAreNoProgress) {
+  RigOptions options;
+  options.agents = 1;
+  options.delivery.stall = options.delivery.first_token = 300ms;
+  GatewayRig rig(options);
+  rig.agent(0).script(frozen(chunk_event("one")));
+  const auto stalled = rig.chat(kStream);
+  EXPECT_NE(stalled.body.find("\"code\":\"upstream_stalled\""), std::string::npos) << stalled.body;
+  EXPECT_EQ(stalled.body.find("[DONE]"), std::string::npos);
+  rig.agent(0).script(frozen(": hello\n\n"));
+  const auto silent = rig.chat(kStream);
+  EXPECT_EQ(silent.status, 504);
+  EXPECT_EQ(GatewayRig::code(silent), "upstream_timeout");
+  ASSERT_TRUE(rig.soon([&] { return rig.failures().size() == 2; }));
+  for (const auto& failure : rig.failures())
+    EXPECT_EQ(failure.finding.code, Code::STALLED);
+  EXPECT_TRUE(rig.soon([&] { return rig.door().in_flight() == 0; }));
+}
+
+TEST(GatewayStream, NoFirstTokenBehindOurPingsEndsTheStream) {
+  RigOptions options;
+  options.agents = 1;
+  options.delivery.first_token = 300ms;
+  options.delivery.ping = 30ms;
+  GatewayRig rig(options);
+  rig.agent(0).script(frozen(": hello\n\n"));
+  const auto reply = rig.chat(kStream);
+  EXPECT_EQ(reply.status, 200);  // told with the first ping
+  EXPECT_NE(reply.body.find("\"code\":\"upstream_timeout\""), std::string::npos) << reply.body;
 }
 
 TEST(GatewayStream, PingsFillSilenceBetweenEventsOnly) {  // mode 83
@@ -212,7 +255,7 @@ TEST(GatewayStream, DeathAfterTheFirstByteIsNeverReplayed) {  // E14 b
 TEST(GatewayStream, NoAnswerInTimeIs504) {
   RigOptions options;
   options.agents = 1;
-  options.delivery.first_byte = 200ms;
+  options.delivery.first_token = 200ms;
   GatewayRig rig(options);
   rig.agent(0).script(
       [&rig](platform::ChannelPtr c) -> asio::awaitable<void> { co_await rig.agent(0).until_closed(c); });
