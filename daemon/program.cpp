@@ -77,7 +77,9 @@ struct Parts {
         seat(leader, failures),
         operators(leader, seat, incidents),
         doors(leader, seat, operators),
-        gateway(own_program(), config_path, config.leader.state_dir + "/gateway.lock") {}
+        gateway(own_program(), config_path, config.leader.state_dir + "/gateway.lock",
+                config.leader.state_dir + "/gateway.last-words"),
+        gateway_trouble(incidents) {}
 
   Leader::Hooks hooks() {
     return {[](const Error& error) { end_broken(error); },
@@ -94,9 +96,18 @@ struct Parts {
   Operators operators;
   Doors doors;
   GatewayProcess gateway;
+  GatewayTrouble gateway_trouble;
   std::unique_ptr<platform::Listener> remote;
   std::unique_ptr<platform::Listener> local;
 };
+
+void watch_gateway(Parts& parts) {
+  const WallTime wall = platform::wall_now();
+  const auto end = parts.gateway.take_end();
+  auto written = end ? parts.gateway_trouble.ended(*end, wall) : Status{Done{}};
+  if (written.ok()) written = parts.gateway_trouble.tick(parts.seat.connected(), wall);
+  if (!written.ok()) end_broken(written.error());
+}
 
 asio::awaitable<void> tick(Parts& parts) {
   asio::steady_timer timer(parts.io);
@@ -104,6 +115,7 @@ asio::awaitable<void> tick(Parts& parts) {
   while (true) {
     const Instant now = platform::now();
     parts.gateway.tick(now);
+    watch_gateway(parts);
     parts.leader.tick();
     if (!parts.gateway.running()) parts.leader.no_gateway();
     if (auto written = parts.failures.tick(now, platform::wall_now()); !written.ok())

@@ -19,8 +19,32 @@ extern char** environ;
 
 namespace troika::daemon {
 
-GatewayProcess::GatewayProcess(std::string program, std::string config, std::string lock_file)
-    : program_(std::move(program)), config_(std::move(config)), lock_file_(std::move(lock_file)) {}
+namespace {
+
+// Exit status of the gateway for what it was given: see daemon/gateway/program.hpp.
+constexpr int kBadInput = 2;
+
+// The file's beginning; empty where there is none.
+std::string words_of(const std::string& path) {
+  std::string words(GatewayProcess::kMostWords, '\0');
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return {};
+  const auto got = ::read(fd, words.data(), words.size());
+  ::close(fd);
+  words.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (!words.empty() && words.back() == '\n')
+    words.pop_back();
+  return words;
+}
+
+}  // namespace
+
+GatewayProcess::GatewayProcess(std::string program, std::string config, std::string lock_file,
+                               std::string words_file)
+    : program_(std::move(program)),
+      config_(std::move(config)),
+      lock_file_(std::move(lock_file)),
+      words_file_(std::move(words_file)) {}
 
 // Shared and for an instant: a gateway that just starts tries a few times.
 bool GatewayProcess::someone_holds_the_lock() const {
@@ -39,6 +63,11 @@ void GatewayProcess::reap() {
                                               : "with status " + std::to_string(WEXITSTATUS(status));
   platform::log("the gateway (pid " + std::to_string(child_) + ") ended " + how);
   child_ = 0;
+  end_.emplace();
+  end_->how = how;
+  end_->words = words_of(words_file_);
+  end_->bad_input = WIFEXITED(status) && WEXITSTATUS(status) == kBadInput;
+  end_->was_asked = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 void GatewayProcess::tick(Instant now) {
@@ -56,6 +85,7 @@ void GatewayProcess::tick(Instant now) {
 void GatewayProcess::start(Instant now) {
   next_start_ = now + pause_;
   pause_ = std::min(pause_ * 2, kLastPause);
+  ::unlink(words_file_.c_str());  // of an earlier one
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_t actions;
   ::posix_spawnattr_init(&attributes);

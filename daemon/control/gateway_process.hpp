@@ -4,8 +4,11 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "daemon/incidents/gateway_trouble.hpp"
 #include "vocabulary/units.hpp"
 
 namespace troika::daemon {
@@ -17,14 +20,17 @@ class GatewayProcess {
   static constexpr Duration kFirstPause = std::chrono::milliseconds{500};
   static constexpr Duration kLastPause = std::chrono::seconds{30};
   static constexpr Duration kGood = std::chrono::minutes{1};
+  static constexpr std::size_t kMostWords = 2048;  // bytes read of its last words
 
-  // program: this one. config: the file it is given.
-  GatewayProcess(std::string program, std::string config, std::string lock_file);
+  // program: this one. config: the file it is given. words_file: where a gateway that cannot run says why.
+  GatewayProcess(std::string program, std::string config, std::string lock_file, std::string words_file);
 
   // Each tick. Looks whether one runs and starts one when it is time.
   void tick(Instant now);
   // As of the last tick.
   bool running() const { return running_; }
+  // How the one that this leader had started ended, if the last tick saw it end; told once.
+  std::optional<GatewayEnd> take_end() { return std::exchange(end_, std::nullopt); }
 
  private:
   void reap();
@@ -34,7 +40,9 @@ class GatewayProcess {
   std::string program_;
   std::string config_;
   std::string lock_file_;
+  std::string words_file_;
   pid_t child_ = 0;  // 0: none of ours
+  std::optional<GatewayEnd> end_;
   Instant started_{};
   Instant next_start_{};
   Duration pause_ = kFirstPause;

@@ -37,6 +37,11 @@ constexpr Duration kDrain = std::chrono::seconds{30};
 constexpr int kLockTries = 20;
 constexpr Duration kLockPause = std::chrono::milliseconds{50};
 
+// For the leader, which cannot read this process's log.
+std::string words_file(const std::string& state_dir) {
+  return state_dir + "/gateway.last-words";
+}
+
 int fail(int status, const Error& error) {
   platform::log(error.message());
   return status;
@@ -141,28 +146,34 @@ int run_gateway(const config::ClusterConfig& config) {
   if (auto made = platform::make_directories(dir, 0700); !made.ok()) return fail(kCannotRun, made.error());
   auto lock = take_lock(dir + "/gateway.lock");
   if (!lock.ok()) return fail(kCannotRun, lock.error());
+  // From here on this is the gateway.
+  const auto give_up = [&dir](int status, const Error& error) {
+    // Best effort: where it cannot be written either, the log and the exit status are left.
+    (void)platform::write_file_durably(words_file(dir), error.message() + "\n");
+    return fail(status, error);
+  };
   if (auto written = platform::write_file_durably(dir + "/gateway.pid", std::to_string(::getpid()) + "\n");
       !written.ok())
-    return fail(kCannotRun, written.error());
+    return give_up(kCannotRun, written.error());
 
   Gateway gateway;
   auto routes = RouteBook::open(dir + "/gateway-route.json");
-  if (!routes.ok()) return fail(kBadInput, routes.error());
+  if (!routes.ok()) return give_up(kBadInput, routes.error());
   gateway.routes = std::make_unique<RouteBook>(std::move(routes).value());
   auto ledger = Ledger::open(dir + "/gateway.sqlite");
-  if (!ledger.ok()) return fail(kBadInput, ledger.error());
+  if (!ledger.ok()) return give_up(kBadInput, ledger.error());
   gateway.ledger = std::make_unique<Ledger>(std::move(ledger).value());
   const auto lost = gateway.ledger->close_lost(platform::wall_now());
-  if (!lost.ok()) return fail(kCannotRun, lost.error());
+  if (!lost.ok()) return give_up(kCannotRun, lost.error());
   if (*lost > 0)
     platform::log(std::to_string(*lost) + " requests were in flight when the last gateway ended");
   const auto rule = rule_of(config.admission);
   auto admission = restored(rule, *gateway.ledger, gateway.routes->route().has_value());
-  if (!admission.ok()) return fail(kBadInput, admission.error());
+  if (!admission.ok()) return give_up(kBadInput, admission.error());
   auto tls = platform::TlsContext::load({config.leader.ca, config.leader.certificate, config.leader.key});
-  if (!tls.ok()) return fail(kBadInput, tls.error());
+  if (!tls.ok()) return give_up(kBadInput, tls.error());
   auto tokenizer = tokenizer::Tokenizer::load(config.model.path);
-  if (!tokenizer.ok()) return fail(kBadInput, tokenizer.error());
+  if (!tokenizer.ok()) return give_up(kBadInput, tokenizer.error());
 
   gateway.door = std::make_unique<Door>(gateway.io.get_executor(), rule, DoorLimits{}, *tls,
                                         std::move(admission).value(), *gateway.ledger, *gateway.routes);
@@ -179,7 +190,8 @@ int run_gateway(const config::ClusterConfig& config) {
       std::move(facts), *gateway.door, *gateway.ledger, *gateway.routes,
       counter_of(std::make_shared<const tokenizer::Tokenizer>(std::move(tokenizer).value())),
       gateway.worker.get_executor(), hooks_of(gateway.link));
-  if (auto listening = listen(gateway, config); !listening.ok()) return fail(kCannotRun, listening.error());
+  if (auto listening = listen(gateway, config); !listening.ok())
+    return give_up(kCannotRun, listening.error());
   gateway.link->start();
   platform::log("gateway of cluster " + config.cluster + " on " + text(config.gateway.listen) +
                 ", metrics on " + text(config.gateway.metrics));

@@ -195,6 +195,29 @@ TEST_F(ProgramTest, LeaderIsOneAndItsGatewayOutlivesIt) {
   EXPECT_EQ(health().status, 503);  // it answers on
 }
 
+TEST_F(ProgramTest, GatewayThatCannotStartIsAnIncidentUntilItCan) {
+  std::filesystem::create_directories(folder_ / "state");
+  std::ofstream(folder_ / "state/gateway.sqlite") << std::string(10000, 'q');
+  Child child(leader(), log());
+  const auto count = [this](const std::string& where) {
+    auto database =
+        platform::Database::open(folder_ / "state/troika.sqlite", platform::Database::Mode::ReadOnly);
+    if (!database.ok()) return std::int64_t{-1};
+    auto query = database->prepare(
+        "SELECT count(*) FROM incidents WHERE subject = 'gateway' AND title LIKE "
+        "'%status 2%gateway.sqlite%' AND " +
+        where);
+    if (!query.ok()) return std::int64_t{-1};
+    const auto row = query->step();
+    return row.ok() && *row ? query->integer(0) : std::int64_t{-1};
+  };
+  ASSERT_TRUE(soon([&] { return count("closed IS NULL") == 1; })) << read(log());
+  std::filesystem::rename(folder_ / "state/gateway.sqlite", folder_ / "state/damaged");
+  ASSERT_TRUE(soon([&] { return count("closed IS NOT NULL") == 1; })) << read(log());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "state/gateway.last-words"));
+  EXPECT_NE(health().status, 0);
+}
+
 TEST_F(ProgramTest, GatewayWithoutATokenizerSaysSo) {
   std::filesystem::remove(folder_ / "model/tokenizer.json");
   EXPECT_EQ(Child(gateway(), log()).exit_code(), 2);
