@@ -61,7 +61,7 @@ class Ledger {
   Status noted(Status written);
 
   platform::Database database_;
-  std::optional<Error> trouble_;    // of the last write
+  std::optional<Error> trouble_;   // of the last write
   std::optional<Instant> probed_;  // by writable()
   std::uint64_t admitted_ = 0;
   bool created_ = false;
