@@ -18,6 +18,7 @@ if(TROIKA_SANITIZE)
   target_compile_options(troika_flags INTERFACE
     -fsanitize=${TROIKA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(troika_flags INTERFACE -fsanitize=${TROIKA_SANITIZE})
+  target_compile_definitions(troika_flags INTERFACE TROIKA_SANITIZED)  # sizes and times say nothing here
   if(TROIKA_SANITIZE STREQUAL "thread")
     target_compile_definitions(troika_flags INTERFACE BOOST_ASIO_DISABLE_FENCED_BLOCK)
     target_compile_options(troika_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)

@@ -10,6 +10,7 @@
 #include "platform/channel.hpp"
 #include "platform/clock.hpp"
 #include "platform/log.hpp"
+#include "policies/spread.hpp"
 
 namespace troika::daemon::gateway {
 namespace {
@@ -241,8 +242,13 @@ asio::awaitable<Result<std::shared_ptr<Upstream>>> Door::dial(const protocol::Ro
 asio::awaitable<Result<Door::Opened>> Door::open_way() {
   // The route may change while one of its targets is dialled.
   const auto targets = routes_.route() ? routes_.route()->targets : std::vector<protocol::RouteTarget>{};
+  const bool spread = routes_.route() && routes_.route()->spread;
+  std::vector<std::uint32_t> in_flight;
+  for (const auto& target : targets)
+    in_flight.push_back(load(target));
   Error last{"reach", "a replica", "the route has none"};
-  for (const auto& target : targets) {
+  for (const std::size_t position : policies::order_of_targets(in_flight, spread, turn_++)) {
+    const protocol::RouteTarget& target = targets[position];
     auto upstream = co_await dial(target);
     if (upstream.ok()) co_return Opened{target, std::move(upstream).value()};
     last = upstream.error();
@@ -354,6 +360,11 @@ asio::awaitable<Result<Passed>> Door::replay(const Passed& failed, const Guest& 
 void Door::leave(const Passed& passed) {
   admission_.ended(passed.ticket);
   leave_load(passed.target);
+}
+
+std::uint32_t Door::load(const protocol::RouteTarget& target) const {
+  const auto found = loads_.find({target.replica, target.epoch});
+  return found == loads_.end() ? 0 : found->second;
 }
 
 void Door::enter_load(const protocol::RouteTarget& target) {

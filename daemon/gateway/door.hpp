@@ -106,6 +106,7 @@ class Door {
                              policies::Admitted admission);
   static protocol::RelayRequest relay_request(const Guest& guest, const protocol::RouteTarget& target);
   void leave_queue(std::optional<Line>& queued);
+  std::uint32_t load(const protocol::RouteTarget& target) const;  // requests passed to it and not ended
   void enter_load(const protocol::RouteTarget& target);
   void leave_load(const protocol::RouteTarget& target);
   Tokens kv_capacity() const;
@@ -119,8 +120,9 @@ class Door {
   Ledger& ledger_;
   RouteBook& routes_;
   std::map<std::pair<std::string, Epoch>, std::uint32_t> loads_;
-  Timers opening_;  // the first limits_.opening of them open their way, the others wait for that
-  Timers queue_;    // admission's waiting requests, in order; the first one asks
+  std::uint64_t turn_ = 0;  // of idle targets that share the requests
+  Timers opening_;          // the first limits_.opening of them open their way, the others wait for that
+  Timers queue_;            // admission's waiting requests, in order; the first one asks
   std::shared_ptr<platform::QuietLine> trouble_line_;
 };
 

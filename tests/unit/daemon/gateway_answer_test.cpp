@@ -93,6 +93,23 @@ TEST(GatewayAnswer, OtherTargetIsUsedWhereTheFirstCannotBeReached) {
   EXPECT_EQ(rig.service().stats().admitted, 1u);
 }
 
+TEST(GatewayAnswer, ReplicasShareTheRequestsWhereBothAreActive) {
+  GatewayRig rig;
+  for (std::size_t i = 0; i < 2; ++i)
+    rig.agent(i).script(whole_answer(200, kWhole));
+  rig.on_thread([&] { rig.route_all(true); });
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(rig.chat().status, 200);
+    EXPECT_TRUE(rig.soon([&] { return rig.door().loads().empty(); }));
+  }
+  EXPECT_EQ(rig.agent(0).arrivals().size(), 3u);
+  EXPECT_EQ(rig.agent(1).arrivals().size(), 3u);
+  rig.stop_agent(0);  // the other one takes all
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(rig.chat().status, 200);
+  EXPECT_EQ(rig.agent(1).arrivals().size(), 5u);
+}
+
 TEST(GatewayAnswer, OverThePromptCapNeverReachesAnEngine) {  // E10
   GatewayRig rig;
   const auto reply = rig.chat("\"test_tokens\":8193,\"max_tokens\":1");

@@ -129,8 +129,10 @@ class GatewayRig {
     return Tokens{10};
   }
 
-  void route_all() {
+  // All agents, in order; `spread`: active-active.
+  void route_all(bool spread = false) {
     protocol::Route route;
+    route.spread = spread;
     route.term = Term{1};
     route.generation = ++generation_;
     for (std::size_t i = 0; i < agents_.size(); ++i) {

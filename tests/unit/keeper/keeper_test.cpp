@@ -187,7 +187,7 @@ TEST_F(KeeperTest, GivesTheStageItsMarkAndNothingOfItsOwn) {
 }
 
 TEST_F(KeeperTest, IsSmall) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(TROIKA_SANITIZED)
   GTEST_SKIP() << "a sanitizer's memory is not the keeper's";
 #endif
   ASSERT_EQ(launch("seq 1 100000; sleep 60"), 0);
