@@ -105,7 +105,8 @@ void watch_gateway(Parts& parts) {
   const WallTime wall = platform::wall_now();
   const auto end = parts.gateway.take_end();
   auto written = end ? parts.gateway_trouble.ended(*end, wall) : Status{Done{}};
-  if (written.ok()) written = parts.gateway_trouble.tick(parts.seat.connected(), wall);
+  // The seat may not have read yet that the one which ended is gone.
+  if (written.ok()) written = parts.gateway_trouble.tick(parts.seat.connected() && !end, wall);
   if (!written.ok()) end_broken(written.error());
 }
 

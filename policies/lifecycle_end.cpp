@@ -108,6 +108,8 @@ void ClusterState::fail(ReplicaState& r, std::vector<Finding> causes) {
   r.findings = findings;
   const std::string title = findings.front().message;
   end_epoch(r, title);
+  // An incident that is open already is named after what began it.
+  if (r.incident_open) r.failed.clear();
   open_incident(r, title, std::move(findings));
 }
 

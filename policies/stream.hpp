@@ -37,6 +37,7 @@ class StreamReader {
   bool done() const;      // [DONE] was read
   bool finished() const;  // every choice seen has its finish_reason
   std::uint64_t events() const;
+  std::uint64_t text_chunks() const { return text_chunks_; }  // that carried text; a role alone is none
   Tokens completion_tokens() const;  // of the usage chunk, else the number of chunks with text
   StreamVerdict verdict_at_end() const;
 

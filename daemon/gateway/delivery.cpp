@@ -14,6 +14,7 @@ namespace troika::daemon::gateway {
 namespace {
 
 constexpr std::string_view kPing = ": ping\n\n";
+constexpr std::size_t kMostHeld = 64u << 10;  // of events before the first token
 
 // The engine's own refusals; every other answer from 500 on is its failure (mode 79).
 bool is_failure(std::uint32_t status) {
@@ -158,9 +159,13 @@ class StreamDelivery {
         false_done_ = true;
         break;
       }
-      if (has_data(event)) took_token();
-      // Comments before the first token would take the replay away; ours keep the client.
-      if (data_) out += event;
+      // A role without text is written before the prompt is read: it is no token.
+      if (reader_.text_chunks() > text_chunks_ || reader_.finished()) took_token();
+      text_chunks_ = reader_.text_chunks();
+      // What comes before the first token would take the replay away; our own pings keep the client. Comments
+      // are not kept at all.
+      if (data_ || has_data(event)) held_ += event;
+      if (data_ || held_.size() > kMostHeld) out += std::exchange(held_, {});
     }
     co_return co_await send(std::move(out));
   }
@@ -182,6 +187,7 @@ class StreamDelivery {
   }
 
   asio::awaitable<Delivery> complete(std::string rest) {
+    rest.insert(0, std::exchange(held_, {}));
     if (!rest.empty() && rest.back() != '\n') rest += '\n';
     if (!rest.empty()) rest += '\n';
     const bool sent = co_await send(std::move(rest));
@@ -252,7 +258,9 @@ class StreamDelivery {
   std::string error_text_;
   Duration first_byte_after_{-1};
   bool started_ = false;
-  bool data_ = false;
+  bool data_ = false;              // a token was read
+  std::uint64_t text_chunks_ = 0;  // read so far
+  std::string held_;               // events before the first token
   bool engine_error_ = false;
   bool false_done_ = false;
 };

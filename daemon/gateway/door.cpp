@@ -90,11 +90,6 @@ Door::~Door() {
   trouble_line_->stop();
 }
 
-Tokens Door::kv_capacity() const {
-  const auto* target = routes_.target(0);
-  return target != nullptr ? target->kv_capacity : Tokens{};
-}
-
 Tokens Door::smallest_capacity() const {
   Tokens smallest;
   const auto& route = routes_.route();
@@ -150,7 +145,7 @@ std::optional<Turned> Door::refused_at_sight() const {
 
 policies::AdmissionAnswer Door::foresee(const policies::RequestSize& size, bool queued) const {
   policies::Admission copy = admission_;
-  return copy.ask(size, kv_capacity(), platform::now(), queued);
+  return copy.ask(size, smallest_capacity(), platform::now(), queued);
 }
 
 asio::awaitable<Entry> Door::enter(Exchange& exchange, const Guest& guest) {
@@ -212,7 +207,7 @@ asio::awaitable<std::optional<Entry>> Door::stand(Exchange& exchange, const Gues
       }
       until = std::get<policies::Waiting>(answer).until;
       if (!queued) {
-        (void)admission_.ask(guest.size, kv_capacity(), platform::now());  // answers the same: Waiting
+        (void)admission_.ask(guest.size, smallest_capacity(), platform::now());  // answers the same: Waiting
         queued.emplace(executor_, queue_, 1);
         continue;
       }
@@ -260,8 +255,7 @@ asio::awaitable<Result<Door::Opened>> Door::open_way() {
 
 asio::awaitable<std::optional<Entry>> Door::pass(Opened opened, const Guest& guest,
                                                  std::optional<Line>& queued) {
-  const auto answer =
-      admission_.ask(guest.size, opened.target.kv_capacity, platform::now(), queued.has_value());
+  const auto answer = admission_.ask(guest.size, smallest_capacity(), platform::now(), queued.has_value());
   if (const auto* admission = std::get_if<policies::Admitted>(&answer)) {
     queued.reset();
     co_return co_await admitted(std::move(opened), guest, *admission);

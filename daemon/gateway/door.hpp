@@ -109,7 +109,6 @@ class Door {
   std::uint32_t load(const protocol::RouteTarget& target) const;  // requests passed to it and not ended
   void enter_load(const protocol::RouteTarget& target);
   void leave_load(const protocol::RouteTarget& target);
-  Tokens kv_capacity() const;
 
   using Timers = std::deque<asio::steady_timer*>;
   asio::any_io_executor executor_;

@@ -171,6 +171,12 @@ void Connection::set_idle(bool idle) {
   }
 }
 
+// It may have been closed for another one in the meantime; then there is nothing to cancel.
+void Connection::cancel() {
+  error_code ignored;
+  socket_.cancel(ignored);
+}
+
 void Connection::close() {
   error_code ignored;
   socket_.close(ignored);
@@ -201,8 +207,7 @@ asio::awaitable<bool> Connection::wait_for_request() {
   if (reader_->buffer().size() > 0) co_return true;
   error_code error;
   {
-    const platform::Deadline deadline(socket_.get_executor(), core_->limits.idle,
-                                      [this] { socket_.cancel(); });
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.idle, [this] { cancel(); });
     co_await socket_.async_wait(asio::ip::tcp::socket::wait_read,
                                 asio::redirect_error(asio::use_awaitable, error));
   }
@@ -224,8 +229,7 @@ asio::awaitable<bool> Connection::read_request() {
   error_code error;
   bool late = false;
   {
-    const platform::Deadline deadline(socket_.get_executor(), core_->limits.header,
-                                      [this] { socket_.cancel(); });
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.header, [this] { cancel(); });
     co_await http::async_read_header(socket_, reader_->buffer(), parser,
                                      asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();
@@ -270,8 +274,7 @@ asio::awaitable<bool> Connection::read_body() {
       const auto written = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
       if (!written.ok()) co_return false;
     }
-    const platform::Deadline deadline(socket_.get_executor(), core_->limits.body,
-                                      [this] { socket_.cancel(); });
+    const platform::Deadline deadline(socket_.get_executor(), core_->limits.body, [this] { cancel(); });
     co_await http::async_read(socket_, reader_->buffer(), parser,
                               asio::redirect_error(asio::use_awaitable, error));
     late = deadline.expired();

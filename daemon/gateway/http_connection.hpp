@@ -66,6 +66,7 @@ class Connection : public Exchange, public std::enable_shared_from_this<Connecti
   asio::awaitable<void> watch(std::uint64_t number);
   asio::awaitable<Status> write(std::string bytes);
   asio::awaitable<void> linger();
+  void cancel();             // what is awaited on the socket
   void set_idle(bool idle);  // listed in core_->idle
   void leave();              // the counts of connections
 

@@ -61,8 +61,6 @@ asio::awaitable<void> accept_all(std::shared_ptr<HttpCore> core, std::shared_ptr
     error_code error;
     co_await acceptor->async_wait(tcp::acceptor::wait_read, asio::redirect_error(asio::use_awaitable, error));
     if (!core->accepting) co_return;
-    co_await make_room(core);
-    if (!core->accepting) co_return;
     tcp::socket socket(acceptor->get_executor());
     if (!error) acceptor->accept(socket, error);
     if (!core->accepting || error == asio::error::operation_aborted) co_return;
@@ -83,6 +81,9 @@ asio::awaitable<void> accept_all(std::shared_ptr<HttpCore> core, std::shared_ptr
       turn_away(socket);
       continue;
     }
+    // Only now: a client beyond its share closes nobody else's connection.
+    co_await make_room(core);
+    if (!core->accepting) co_return;
     auto connection = std::make_shared<Connection>(core, std::move(socket), client);
     asio::co_spawn(
         acceptor->get_executor(), [connection] { return connection->run(); }, asio::detached);

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "platform/clock.hpp"
+
 namespace troika::daemon::gateway {
 namespace {
 
@@ -76,28 +78,34 @@ Status Ledger::save(const policies::AdmissionRecord& record, std::uint64_t admit
   return bucket.bind(1, tat).bind(2, record.boot_id).bind(3, signed_count(admitted)).run();
 }
 
-Status Ledger::noted(Status written) {
-  trouble_.reset();
-  if (!written.ok()) trouble_ = written.error();
+// Only what needs as much room as an admission proves that there is room for one.
+Status Ledger::noted(Status written, bool proves) {
+  if (!written.ok())
+    trouble_ = written.error();
+  else if (proves)
+    trouble_.reset();
   return written;
 }
 
 Status Ledger::writable(Instant now) {
   const bool due = !probed_ || now - *probed_ >= (trouble_ ? kAfterFailure : kAfterSuccess);
   if (!due) return trouble_ ? Status{*trouble_} : Status{Done{}};
-  probed_ = now;
+  const Instant begun = platform::now();
   // What an admission writes, so that room for less is not taken for enough.
-  return noted(database_.transaction([&]() -> Status {
+  auto written = database_.transaction([&]() -> Status {
     TROIKA_TRY(row, database_.prepare("INSERT INTO requests (request, admitted_at, replica, epoch, "
                                       "prompt_tokens, max_tokens, outcome) VALUES ('', 0, '', 0, 0, 0, '')"));
     TROIKA_CHECK(row.run());
     TROIKA_TRY(gone, database_.prepare("DELETE FROM requests WHERE request = ''"));
     return gone.run();
-  }));
+  });
+  // From its end: somebody who holds the file makes it wait, and the next one must not follow at once.
+  probed_ = now + (platform::now() - begun);
+  return noted(std::move(written), true);
 }
 
 Status Ledger::renew(const policies::AdmissionRecord& record) {
-  return noted(save(record, admitted_));
+  return noted(save(record, admitted_), false);
 }
 
 Status Ledger::admit(const LedgerEntry& entry, const policies::AdmissionRecord& record) {
@@ -111,7 +119,8 @@ Status Ledger::admit(const LedgerEntry& entry, const policies::AdmissionRecord& 
     TROIKA_CHECK(row.bind(6, signed_count(entry.max_output.count)).run());
     TROIKA_TRY(forget, database_.prepare("DELETE FROM requests WHERE id <= ?1"));
     return forget.bind(1, database_.last_insert_id() - kKept).run();
-  }));
+  }),
+                       true);
   if (written.ok()) ++admitted_;
   return written;
 }
@@ -121,14 +130,14 @@ Status Ledger::finish(const std::string& request, std::string_view outcome, Toke
              database_.prepare("UPDATE requests SET outcome = ?2, finished_at = ?3, completion_tokens = ?4 "
                                "WHERE request = ?1"));
   statement.bind(1, request).bind(2, outcome).bind(3, millis(at)).bind(4, signed_count(completion.count));
-  return noted(statement.run());
+  return noted(statement.run(), false);
 }
 
 Status Ledger::replayed(const std::string& request, const std::string& replica, Epoch epoch) {
   TROIKA_TRY(statement,
              database_.prepare("UPDATE requests SET replica = ?2, epoch = ?3, replays = replays + 1 "
                                "WHERE request = ?1"));
-  return noted(statement.bind(1, request).bind(2, replica).bind(3, signed_count(epoch.count)).run());
+  return noted(statement.bind(1, request).bind(2, replica).bind(3, signed_count(epoch.count)).run(), false);
 }
 
 Result<std::int64_t> Ledger::close_lost(WallTime at) {

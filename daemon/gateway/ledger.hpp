@@ -58,7 +58,7 @@ class Ledger {
   explicit Ledger(platform::Database database) : database_(std::move(database)) {}
   Result<std::uint64_t> read_admitted();
   Status save(const policies::AdmissionRecord& record, std::uint64_t admitted);
-  Status noted(Status written);
+  Status noted(Status written, bool proves);
 
   platform::Database database_;
   std::optional<Error> trouble_;   // of the last write

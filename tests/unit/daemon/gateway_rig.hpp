@@ -115,6 +115,8 @@ class GatewayRig {
     on_thread([this] { server_->stop_accepting(); });
     for (std::size_t i = 0; i < agents_.size(); ++i)
       stop_agent(i);
+    // Whoever is still served uses what is destroyed below.
+    EXPECT_TRUE(soon([this] { return server_->connections() == 0; }));
     io_.stop();
     thread_.join();
     agents_io_.stop();
@@ -216,6 +218,7 @@ class GatewayRig {
   platform::Certificates certificates_;
   RigOptions options_;
   asio::io_context io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   // Of their own: the instants that they note must not wait for the gateway's loop.
   asio::io_context agents_io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> agents_work_{agents_io_.get_executor()};

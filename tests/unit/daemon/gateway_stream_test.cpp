@@ -182,6 +182,27 @@ TEST(GatewayStream, PingsFillSilenceBetweenEventsOnly) {  // mode 83
   EXPECT_EQ(reply.body, chunk_event("Hello") + kFinishEvent + kDoneEvent);
 }
 
+// The native engine writes it with the head, before it reads the prompt.
+TEST(GatewayStream, ARoleIsNoToken) {
+  const std::string role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
+  GatewayRig rig;
+  rig.agent(0).script([&](platform::ChannelPtr c) -> asio::awaitable<void> {
+    FakeAgent::head(c, 200, kStreamType);
+    FakeAgent::data(c, role);
+    FakeAgent::end(c, false, "reset");
+    co_return;
+  });
+  rig.agent(1).script([&](platform::ChannelPtr c) -> asio::awaitable<void> {
+    FakeAgent::head(c, 200, kStreamType);
+    FakeAgent::data(c, role + chunk_event("Hello") + kFinishEvent + kDoneEvent);
+    FakeAgent::end(c, true);
+    co_return;
+  });
+  const auto reply = rig.chat(kStream);
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, role + chunk_event("Hello") + kFinishEvent + kDoneEvent);
+}
+
 TEST(GatewayStream, NoByteBeforeTheEnginesHead) {
   RigOptions options;
   options.delivery.ping = 50ms;
