@@ -14,8 +14,12 @@ namespace {
 constexpr std::size_t kRequests = 10'000;
 constexpr std::size_t kClients = 4;
 constexpr double kRate = 2;  // a second, burst 1
+#if defined(TROIKA_SANITIZED)
+constexpr Bytes kFlat{1u << 30};  // a sanitizer keeps what was freed
+#else
 constexpr Bytes kFlat{
     24u << 20};  // what the allocator may round and keep; a leak of 1 KiB a request is 10 MB
+#endif
 
 struct Count {
   std::size_t passed = 0;
