@@ -90,7 +90,7 @@ TEST(GatewayAnswer, OtherTargetIsUsedWhereTheFirstCannotBeReached) {
   rig.agent(1).script(whole_answer(200, kWhole));
   rig.stop_agent(0);
   EXPECT_EQ(rig.chat().body, kWhole);
-  EXPECT_EQ(rig.service().stats().admitted, 1u);
+  EXPECT_EQ(rig.stats().admitted, 1u);
 }
 
 TEST(GatewayAnswer, ReplicasShareTheRequestsWhereBothAreActive) {

@@ -81,8 +81,8 @@ class GatewayRig {
     routes_ = std::make_unique<gateway::RouteBook>(std::move(routes).value());
     for (std::size_t i = 0; i < options.agents; ++i) {
       const auto name = "n" + std::to_string(i);
-      agents_.push_back(std::make_unique<FakeAgent>(io_, certificates_.context(platform::Role::Agent, name),
-                                                    good_stream()));
+      agents_.push_back(std::make_unique<FakeAgent>(
+          agents_io_, certificates_.context(platform::Role::Agent, name), good_stream()));
     }
     auto leader = certificates_.context(platform::Role::Leader, "leader");
     policies::Admission admission(options.rule);
@@ -205,6 +205,11 @@ class GatewayRig {
   FakeAgent& agent(std::size_t i) { return *agents_[i]; }
   gateway::Door& door() { return *door_; }
   gateway::Service& service() { return *service_; }
+  protocol::GatewayStats stats() {
+    protocol::GatewayStats now;
+    on_thread([&] { now = service_->stats(); });
+    return now;
+  }
   gateway::HttpServer& server() { return *server_; }
   std::uint16_t port() const { return port_; }
   std::string ledger_path() const { return folder_ / "gateway.sqlite"; }

@@ -230,7 +230,7 @@ TEST(GatewayStream, DeathBeforeTheFirstByteIsReplayedOnce) {  // E14 a
   EXPECT_EQ(rig.agent(0).arrivals().size(), 1u);
   EXPECT_EQ(rig.agent(1).arrivals().size(), 1u);
   EXPECT_EQ(rig.agent(1).arrivals()[0].body, rig.agent(0).arrivals()[0].body);
-  EXPECT_EQ(rig.service().stats().admitted, 1u);  // one admission
+  EXPECT_EQ(rig.stats().admitted, 1u);  // one admission
 }
 
 TEST(GatewayStream, DeathBetweenHeadAndFirstByteIsReplayedToo) {
