@@ -1,6 +1,6 @@
 # What every target of Troika is built with, and the rooms with the arrows between them.
 
-option(TROIKA_PRECOMPILE "Precompile the headers of Asio, JSON and GoogleTest (two thirds of the build's time)" ON)
+option(TROIKA_PRECOMPILE "Precompile the headers of Asio, JSON and GoogleTest" ON)
 
 add_library(troika_flags INTERFACE)
 target_compile_options(troika_flags INTERFACE

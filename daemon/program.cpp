@@ -20,6 +20,7 @@
 #include "daemon/control/gateway_process.hpp"
 #include "daemon/control/gateway_seat.hpp"
 #include "daemon/control/operators.hpp"
+#include "daemon/gateway/program.hpp"
 #include "daemon/incidents/incidents.hpp"
 #include "daemon/incidents/request_failures.hpp"
 #include "daemon/store/store.hpp"
@@ -78,7 +79,7 @@ struct Parts {
         operators(leader, seat, incidents),
         doors(leader, seat, operators),
         gateway(own_program(), config_path, config.leader.state_dir + "/gateway.lock",
-                config.leader.state_dir + "/gateway.last-words"),
+                gateway::last_words_file(config.leader.state_dir)),
         gateway_trouble(incidents) {}
 
   Leader::Hooks hooks() {

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "daemon/gateway/program.hpp"
+#include "platform/files.hpp"
 #include "platform/log.hpp"
 
 extern char** environ;
@@ -21,17 +23,12 @@ namespace troika::daemon {
 
 namespace {
 
-// Exit status of the gateway for what it was given: see daemon/gateway/program.hpp.
-constexpr int kBadInput = 2;
-
 // The file's beginning; empty where there is none.
 std::string words_of(const std::string& path) {
-  std::string words(GatewayProcess::kMostWords, '\0');
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return {};
-  const auto got = ::read(fd, words.data(), words.size());
-  ::close(fd);
-  words.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  auto read = platform::read_file(path, Bytes{1u << 20});
+  if (!read.ok()) return {};
+  std::string words = std::move(read).value();
+  words.resize(std::min(words.size(), GatewayProcess::kMostWords));
   while (!words.empty() && words.back() == '\n')
     words.pop_back();
   return words;
@@ -66,7 +63,7 @@ void GatewayProcess::reap() {
   end_.emplace();
   end_->how = how;
   end_->words = words_of(words_file_);
-  end_->bad_input = WIFEXITED(status) && WEXITSTATUS(status) == kBadInput;
+  end_->bad_input = WIFEXITED(status) && WEXITSTATUS(status) == gateway::kBadInput;
   end_->was_asked = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 

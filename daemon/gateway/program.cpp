@@ -28,19 +28,11 @@
 namespace troika::daemon::gateway {
 namespace {
 
-constexpr int kBadInput = 2;
-constexpr int kCannotRun = 1;
-
 // Requests in hand may finish for so long after SIGTERM.
 constexpr Duration kDrain = std::chrono::seconds{30};
 // Whoever looks whether a gateway runs holds the lock for an instant.
 constexpr int kLockTries = 20;
 constexpr Duration kLockPause = std::chrono::milliseconds{50};
-
-// For the leader, which cannot read this process's log.
-std::string words_file(const std::string& state_dir) {
-  return state_dir + "/gateway.last-words";
-}
 
 int fail(int status, const Error& error) {
   platform::log(error.message());
@@ -149,7 +141,7 @@ int run_gateway(const config::ClusterConfig& config) {
   // From here on this is the gateway.
   const auto give_up = [&dir](int status, const Error& error) {
     // Best effort: where it cannot be written either, the log and the exit status are left.
-    (void)platform::write_file_durably(words_file(dir), error.message() + "\n");
+    (void)platform::write_file_durably(last_words_file(dir), error.message() + "\n");
     return fail(status, error);
   };
   if (auto written = platform::write_file_durably(dir + "/gateway.pid", std::to_string(::getpid()) + "\n");

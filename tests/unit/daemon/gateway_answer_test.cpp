@@ -375,14 +375,16 @@ TEST(GatewayAnswer, EveryAdmissionIsInTheLedgerWithItsEnd) {
   EXPECT_EQ(query->integer(5), 3);
 }
 
+// Admissions fail as on a full disk, until the trigger is dropped.
+constexpr std::string_view kFullDisk =
+    "CREATE TRIGGER full BEFORE INSERT ON requests BEGIN SELECT raise(ABORT, 'database or disk is full'); "
+    "END";
+
 TEST(GatewayAnswer, WhatCannotBeWrittenIsNotPassedOn) {
   GatewayRig rig;
   auto database = platform::Database::open(rig.ledger_path(), platform::Database::Mode::ReadWrite);
   ASSERT_TRUE(database.ok());
-  ASSERT_TRUE(database
-                  ->execute("CREATE TRIGGER full BEFORE INSERT ON requests BEGIN SELECT raise(ABORT, "
-                            "'database or disk is full'); END")
-                  .ok());
+  ASSERT_TRUE(database->execute(kFullDisk).ok());
   const auto reply = rig.chat();
   EXPECT_EQ(reply.status, 503);
   EXPECT_EQ(GatewayRig::code(reply), "ledger_unavailable");
@@ -399,10 +401,7 @@ TEST(GatewayAnswer, HealthTellsThatTheLedgerCannotBeWrittenAndRecoversByItself) 
   EXPECT_EQ(health().status, 200);
   auto database = platform::Database::open(rig.ledger_path(), platform::Database::Mode::ReadWrite);
   ASSERT_TRUE(database.ok());
-  ASSERT_TRUE(database
-                  ->execute("CREATE TRIGGER full BEFORE INSERT ON requests BEGIN SELECT raise(ABORT, "
-                            "'database or disk is full'); END")
-                  .ok());
+  ASSERT_TRUE(database->execute(kFullDisk).ok());
   EXPECT_EQ(rig.chat().status, 503);
   const auto sick = health();
   EXPECT_EQ(sick.status, 503);
