@@ -47,7 +47,7 @@ class Prober {
     const Status result = co_await prove();
     if (!result.ok()) done_.error = result.error().message();
     done_.completed = result.ok();
-    done_.seconds = std::chrono::duration<double>(platform::now() - start_).count();
+    done_.seconds = platform::seconds_since(start_);
     co_return done_;
   }
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr Bytes kMaxFile{256u << 10};  // as the daemons have it
 
-struct Options {
+struct ConfigOptions {
   std::string file;
   std::string kind;  // empty: guessed
   bool json = false;
@@ -64,7 +64,7 @@ Checked check(config::FileKind kind, const std::string& text, const std::string&
   broken_invariant("file kind", __FILE__, __LINE__);
 }
 
-config::Loaded<config::FileKind> kind_of(const Options& options, const std::string& text) {
+config::Loaded<config::FileKind> kind_of(const ConfigOptions& options, const std::string& text) {
   for (const auto kind : {config::FileKind::Cluster, config::FileKind::Agent})
     if (options.kind == config::name(kind)) return {kind, {}};
   return config::tell_kind(text, options.file);
@@ -115,7 +115,7 @@ std::string for_programs(const std::optional<config::FileKind>& kind, const std:
                                     {"problems", std::move(problems)}}));
 }
 
-int run(const Options& options) {
+int run(const ConfigOptions& options) {
   const auto text = platform::read_file(options.file, kMaxFile);
   if (!text.ok())
     return complain(finding(Code::UNREADABLE, "", options.file, text.error().message()), kUsage,
@@ -129,7 +129,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_config(CLI::App& app, const Global&, int& exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConfigOptions>();
   CLI::App* const group = app.add_subcommand("config", "The configuration files");
   group->require_subcommand(1);
   CLI::App* const command =

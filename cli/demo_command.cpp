@@ -8,11 +8,11 @@
 namespace troika::cli {
 
 void add_demo(CLI::App& app, const Global&, int& exit_status) {
-  struct Options {
+  struct DemoOptions {
     demo::RunOptions run;
     std::string stop_directory;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DemoOptions>();
   CLI::App* const command = app.add_subcommand("demo",
                                                "A whole cluster on this machine: leader, six agents, two "
                                                "replicas of three stages, and what they survive");

@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint32_t kMaxIncidents =
     1000;  // asked for at once; the reply stays below the limit of a message
 
-struct Options {
+struct IncidentsOptions {
   std::string since;
   bool open = false;
   bool json = false;
@@ -46,7 +46,7 @@ nlohmann::json own_fields(const std::vector<protocol::Incident>& incidents) {
   return {{"incidents", std::move(list)}};
 }
 
-int list(const Global& global, const Options& options) {
+int list(const Global& global, const IncidentsOptions& options) {
   const auto since = since_text(options.since);
   if (!since.ok()) return complain(since.error(), kUsage, options.json);
   const auto answer = ask_incidents(global, {*since, options.open, kMaxIncidents});
@@ -58,7 +58,7 @@ int list(const Global& global, const Options& options) {
   return troika::exit_status(verdict_of(findings));
 }
 
-int show(const Global& global, const Options& options) {
+int show(const Global& global, const IncidentsOptions& options) {
   const auto answer = ask_incidents(global, {"", false, kMaxIncidents});
   if (!answer.ok()) return complain(answer.error, answer.failure, options.json, answer.remedy);
   const auto& all = answer.reply->incidents;
@@ -78,7 +78,7 @@ int show(const Global& global, const Options& options) {
 }  // namespace
 
 void add_incidents(CLI::App& app, const Global& global, int& exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<IncidentsOptions>();
   CLI::App* const command = app.add_subcommand(
       "incidents",
       "What happened to replicas and nodes, oldest first; exit status 1 while an incident is open");

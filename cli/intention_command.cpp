@@ -36,13 +36,13 @@ constexpr std::array<Intention, 5> kIntentions{{
     {Verb::Failover, "Let the other replica serve the next request"},
 }};
 
-struct Options {
+struct IntentionOptions {
   std::string replica;
   bool no_wait = false;
   bool json = false;
 };
 
-int give(const Global& global, Verb verb, const Options& options) {
+int give(const Global& global, Verb verb, const IntentionOptions& options) {
   std::string last;
   const auto progress = [&](std::string_view text) {
     if (text == last) return;
@@ -83,7 +83,7 @@ int give(const Global& global, Verb verb, const Options& options) {
 
 void add_intentions(CLI::App& app, const Global& global, int& exit_status) {
   for (const Intention& intention : kIntentions) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<IntentionOptions>();
     CLI::App* const command = app.add_subcommand(std::string(protocol::name(intention.verb)), intention.help);
     if (intention.verb == Verb::Failover)
       command->add_option("--to", options->replica, "The replica to serve; without: the other one")

@@ -26,7 +26,7 @@ constexpr int kCertificateDays = 825;
 // `list` warns for so long before a certificate ends.
 constexpr std::chrono::days kSoon{30};
 
-struct Options {
+struct PkiOptions {
   std::string directory = "/etc/troika/pki";
   std::string cluster;
   std::string role;
@@ -39,7 +39,7 @@ Duration days(int count) {
   return std::chrono::hours{24} * count;
 }
 
-int init(const Options& options) {
+int init(const PkiOptions& options) {
   const Status made = platform::make_authority(options.directory, options.cluster, days(options.days));
   if (!made.ok()) return complain(made.error(), kUsage);
   print("The authority of cluster " + options.cluster + " is " + shown(options.directory) +
@@ -49,7 +49,7 @@ int init(const Options& options) {
   return kGood;
 }
 
-int issue(const Options& options) {
+int issue(const PkiOptions& options) {
   const auto cluster = platform::authority_cluster(options.directory);
   if (!cluster.ok()) return complain(cluster.error(), kUsage);
   const auto role = platform::parse_role(options.role);
@@ -84,7 +84,8 @@ std::string time_or(const platform::CertificateFacts& facts, WallTime time, cons
   return facts.valid_until == WallTime{} ? otherwise : rfc3339(time);
 }
 
-std::string for_people(const Options& options, const std::vector<platform::CertificateFacts>& certificates) {
+std::string for_people(const PkiOptions& options,
+                       const std::vector<platform::CertificateFacts>& certificates) {
   Table table({"FILE", "FOR", "UNTIL", "STATE"});
   for (const platform::CertificateFacts& facts : certificates) {
     const Validity now = validity(facts);
@@ -99,7 +100,7 @@ std::string for_people(const Options& options, const std::vector<platform::Certi
   return table.text(style_of(STDOUT_FILENO));
 }
 
-nlohmann::json for_programs(const Options& options,
+nlohmann::json for_programs(const PkiOptions& options,
                             const std::vector<platform::CertificateFacts>& certificates) {
   std::vector<Finding> findings;
   auto list = nlohmann::json::array();
@@ -120,7 +121,7 @@ nlohmann::json for_programs(const Options& options,
   return report(findings, {{"directory", options.directory}, {"certificates", std::move(list)}});
 }
 
-int list(const Options& options) {
+int list(const PkiOptions& options) {
   const auto certificates = platform::list_certificates(options.directory);
   if (!certificates.ok()) return complain(certificates.error(), kUsage, options.json);
   print(options.json ? document(for_programs(options, *certificates)) : for_people(options, *certificates));
@@ -129,7 +130,7 @@ int list(const Options& options) {
   return good ? kGood : kWrong;
 }
 
-void add_days(CLI::App* command, const std::shared_ptr<Options>& options, int usual) {
+void add_days(CLI::App* command, const std::shared_ptr<PkiOptions>& options, int usual) {
   constexpr int kMostDays = 36500;
   options->days = usual;
   command->add_option("--days", options->days, "How long it is valid")
@@ -142,8 +143,8 @@ void add_days(CLI::App* command, const std::shared_ptr<Options>& options, int us
 void add_pki(CLI::App& app, const Global&, int& exit_status) {
   CLI::App* const group = app.add_subcommand("pki", "Certificates for leader, agents and operators");
   group->require_subcommand(1);
-  const auto command = [&](const char* name, const char* description, int (*run)(const Options&)) {
-    auto options = std::make_shared<Options>();
+  const auto command = [&](const char* name, const char* description, int (*run)(const PkiOptions&)) {
+    auto options = std::make_shared<PkiOptions>();
     CLI::App* const made = group->add_subcommand(name, description);
     made->add_option("--dir", options->directory, "Folder of the certificates")->capture_default_str();
     made->callback([=, &exit_status] { exit_status = run(*options); });

@@ -17,7 +17,7 @@
 namespace troika::cli {
 namespace {
 
-struct Options {
+struct StatusOptions {
   bool watch = false;
   bool json = false;
 };
@@ -33,7 +33,7 @@ std::string line(const nlohmann::json& report) {
   return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-int show_once(const Global& global, const Options& options) {
+int show_once(const Global& global, const StatusOptions& options) {
   const auto answer = ask_status(global);
   if (!answer.ok()) return complain(answer.error, answer.failure, options.json, answer.remedy);
   const auto findings = findings_of(*answer.reply);
@@ -57,7 +57,7 @@ protocol::StatusReply without_clocks(protocol::StatusReply status) {
 
 // Until interrupted. On a terminal the screen is drawn anew each second; elsewhere a block is printed at each
 // change.
-int watch(const Global& global, const Options& options) {
+int watch(const Global& global, const StatusOptions& options) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1 && !options.json;
   std::optional<protocol::StatusReply> last;
   std::string last_trouble;
@@ -96,7 +96,7 @@ int watch(const Global& global, const Options& options) {
 }  // namespace
 
 void add_status(CLI::App& app, const Global& global, int& exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatusOptions>();
   CLI::App* const command = app.add_subcommand(
       "status", "Replicas, stages, nodes, links, memory, gateway and open incidents on one screen");
   command->add_flag(

@@ -8,11 +8,11 @@ namespace troika::config {
 namespace {
 
 // Of the engines that an agent starts; an external one is nobody's to start.
-const std::vector<std::pair<std::string_view, EngineKind>> kKinds{{"native", EngineKind::Native},
-                                                                  {"sglang", EngineKind::Sglang},
-                                                                  {"vllm", EngineKind::Vllm},
-                                                                  {"trtllm", EngineKind::Trtllm},
-                                                                  {"llamacpp", EngineKind::Llamacpp}};
+const std::vector<std::pair<std::string_view, EngineKind>> kStartable{{"native", EngineKind::Native},
+                                                                      {"sglang", EngineKind::Sglang},
+                                                                      {"vllm", EngineKind::Vllm},
+                                                                      {"trtllm", EngineKind::Trtllm},
+                                                                      {"llamacpp", EngineKind::Llamacpp}};
 
 constexpr Bytes kLeastLog{64u << 10};
 constexpr Bytes kMostLog{16ull << 30};  // of each stage, and the last eight are kept
@@ -116,7 +116,7 @@ void read_environment(Section section, std::map<std::string, std::string>& out) 
 
 EngineProfile read_engine(Section& section, Section& relay, const Endpoint& relay_listen) {
   EngineProfile profile;
-  section.choice<EngineKind>("kind", profile.kind, kKinds, Need::Required);
+  section.choice<EngineKind>("kind", profile.kind, kStartable, Need::Required);
   section.path("program", profile.program, Need::Required);
   section.endpoint("api", profile.api, Need::Optional);
   if (section.good("api") && !is_loopback(profile.api.host))

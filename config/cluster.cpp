@@ -10,9 +10,9 @@ namespace troika::config {
 namespace {
 
 using Kinds = std::vector<std::pair<std::string_view, EngineKind>>;
-const Kinds kKinds{{"native", EngineKind::Native},     {"sglang", EngineKind::Sglang},
-                   {"vllm", EngineKind::Vllm},         {"trtllm", EngineKind::Trtllm},
-                   {"llamacpp", EngineKind::Llamacpp}, {"external", EngineKind::External}};
+const Kinds kEngineKinds{{"native", EngineKind::Native},     {"sglang", EngineKind::Sglang},
+                         {"vllm", EngineKind::Vllm},         {"trtllm", EngineKind::Trtllm},
+                         {"llamacpp", EngineKind::Llamacpp}, {"external", EngineKind::External}};
 
 // Above any model and machine of today; they catch a slip of the pen.
 constexpr std::int64_t kMostTokens = 16'777'216;
@@ -90,7 +90,7 @@ void read_model(Section section, EngineKind kind, ModelConfig& out) {
 }
 
 void read_engine(Section& section, EngineConfig& out) {
-  section.choice<EngineKind>("kind", out.kind, kKinds, Need::Optional);
+  section.choice<EngineKind>("kind", out.kind, kEngineKinds, Need::Optional);
   section.tokens("context_length", out.context_length, {1, kMostTokens});
   section.tokens("chunked_prefill", out.chunked_prefill, {1, kMostTokens});
   section.integer("decode_graph_batch", out.decode_graph_batch, {1, kMostRequests});
@@ -288,7 +288,7 @@ void check_micro_batch(Section& engine, const ClusterConfig& config) {
 }  // namespace
 
 std::string_view name(EngineKind kind) {
-  for (const auto& [word, value] : kKinds)
+  for (const auto& [word, value] : kEngineKinds)
     if (value == kind) return word;
   broken_invariant("engine kind", __FILE__, __LINE__);
 }

@@ -89,7 +89,7 @@ std::vector<std::string> troika_uris(X509* certificate) {
     const ASN1_IA5STRING* const text = entry->d.uniformResourceIdentifier;
     std::string uri_text(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
                          static_cast<std::size_t>(ASN1_STRING_length(text)));
-    if (uri_text.starts_with("troika://")) found.push_back(std::move(uri_text));
+    if (uri_text.starts_with(kIdentityScheme)) found.push_back(std::move(uri_text));
   }
   GENERAL_NAMES_free(names);
   return found;

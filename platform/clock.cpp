@@ -19,6 +19,10 @@ Instant now() {
   return Instant{read_clock(CLOCK_BOOTTIME)};
 }
 
+double seconds_since(Instant begin) {
+  return std::chrono::duration<double>(now() - begin).count();
+}
+
 WallTime wall_now() {
   return WallTime{std::chrono::duration_cast<std::chrono::milliseconds>(read_clock(CLOCK_REALTIME))};
 }

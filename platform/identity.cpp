@@ -2,11 +2,6 @@
 #include "vocabulary/names.hpp"
 
 namespace troika::platform {
-namespace {
-
-constexpr std::string_view kScheme = "troika://";
-
-}  // namespace
 
 std::string_view name(Role role) {
   switch (role) {
@@ -29,7 +24,7 @@ Result<Role> parse_role(std::string_view text) {
 }
 
 std::string uri(const Identity& identity) {
-  return std::string(kScheme) + identity.cluster + "/" + std::string(name(identity.role)) + "/" +
+  return std::string(kIdentityScheme) + identity.cluster + "/" + std::string(name(identity.role)) + "/" +
          identity.name;
 }
 
@@ -38,8 +33,8 @@ Result<Identity> parse_identity_uri(std::string_view text) {
     return Error{"read the identity", "\"" + std::string(text) + "\"", reason};
   };
   constexpr const char* kForm = "troika://CLUSTER/ROLE/NAME is expected";
-  if (!text.starts_with(kScheme)) return bad(kForm);
-  const std::string_view path = text.substr(kScheme.size());
+  if (!text.starts_with(kIdentityScheme)) return bad(kForm);
+  const std::string_view path = text.substr(kIdentityScheme.size());
   const std::size_t first = path.find('/');
   const std::size_t second = first == std::string_view::npos ? first : path.find('/', first + 1);
   if (second == std::string_view::npos) return bad(kForm);

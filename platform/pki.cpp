@@ -174,9 +174,9 @@ std::string stranger(X509* certificate, const Result<CertificatePtr>& authority)
 
 Result<std::string> cluster_of_authority(X509* authority, const std::string& directory) {
   const auto uris = troika_uris(authority);
-  constexpr std::string_view kScheme = "troika://";
-  if (uris.size() == 1 && check_name("cluster", std::string_view(uris.front()).substr(kScheme.size())).ok())
-    return uris.front().substr(kScheme.size());
+  if (uris.size() == 1 &&
+      check_name("cluster", std::string_view(uris.front()).substr(kIdentityScheme.size())).ok())
+    return uris.front().substr(kIdentityScheme.size());
   return Error{"use the authority", authority_certificate(directory), "it was not made by troika pki init"};
 }
 

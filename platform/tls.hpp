@@ -18,6 +18,8 @@ enum class Role { Leader, Agent, Operator, Local };  // Local: a Unix socket's p
 std::string_view name(Role role);
 Result<Role> parse_role(std::string_view text);  // leader, agent, operator
 
+inline constexpr std::string_view kIdentityScheme = "troika://";
+
 struct Identity {
   std::string cluster;
   Role role{};

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "vocabulary/units.hpp"
 
@@ -25,6 +27,14 @@ std::string line(const Parts&... parts) {
   std::string out;
   (add_to_line(out, parts), ...);
   return out;
+}
+
+// "[14, 14, 15]"
+inline std::string listed(const std::vector<std::uint32_t>& layers) {
+  std::string out;
+  for (const std::uint32_t n : layers)
+    out += line(out.empty() ? "" : ", ", n);
+  return "[" + out + "]";
 }
 
 }  // namespace troika::policies

@@ -14,13 +14,6 @@ std::uint64_t sum(const std::vector<std::uint32_t>& layers) {
   return std::accumulate(layers.begin(), layers.end(), std::uint64_t{0});
 }
 
-std::string listed(const std::vector<std::uint32_t>& layers) {
-  std::string out;
-  for (const std::uint32_t n : layers)
-    out += line(out.empty() ? "" : ", ", n);
-  return "[" + out + "]";
-}
-
 }  // namespace
 
 std::vector<std::uint32_t> default_partition(std::uint32_t model_layers, std::size_t ranks) {

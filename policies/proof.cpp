@@ -3,16 +3,6 @@
 #include "policies/line.hpp"
 
 namespace troika::policies {
-namespace {
-
-std::string listed(const std::vector<std::uint32_t>& layers) {
-  std::string out;
-  for (const std::uint32_t n : layers)
-    out += line(out.empty() ? "" : ",", n);
-  return "[" + out + "]";
-}
-
-}  // namespace
 
 std::vector<Finding> judge_probe(const StageId& stage, const std::string& node, const EngineSettings& planned,
                                  const ProbeFacts& facts) {

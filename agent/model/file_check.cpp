@@ -12,8 +12,6 @@
 namespace troika::model {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 bool is_json_file(std::string_view name) {
   return name.size() >= 5 && name.substr(name.size() - 5) == ".json";
 }
@@ -124,8 +122,8 @@ bool all_zero(const char* data, std::size_t size) {
 class ZeroTail {
  public:
   void take(const char* block, std::size_t size) {
-    for (std::size_t at = 0; at < size; at += kPage) {
-      const std::size_t part = std::min(kPage, size - at);
+    for (std::size_t at = 0; at < size; at += FileReader::kPage) {
+      const std::size_t part = std::min(FileReader::kPage, size - at);
       length_ = all_zero(block + at, part) ? length_ + part : 0;
     }
   }
@@ -136,14 +134,14 @@ class ZeroTail {
 };
 
 struct FreeAligned {
-  void operator()(char* memory) const { ::operator delete[](memory, std::align_val_t{kPage}); }
+  void operator()(char* memory) const { ::operator delete[](memory, std::align_val_t{FileReader::kPage}); }
 };
 
 Finding of_bytes(const FileFacts& facts, const ManifestFile& expected, const std::string& found,
                  std::uint64_t zeros) {
   const std::string& wanted = expected.sha256.empty() ? expected.git_sha1 : expected.sha256;
   Evidence evidence{{"expected", wanted}, {"found", found}, {"zero_bytes_at_the_end", signed_of(zeros)}};
-  if (zeros >= kPage)
+  if (zeros >= FileReader::kPage)
     return finding(
         Code::ZERO_FILLED, {}, facts.name,
         facts.name + " has the right size and other bytes: its last " + std::to_string(zeros) + " are zeros",
@@ -191,7 +189,8 @@ Reading read_file(const FileFacts& facts, const ManifestFile& expected,
     reading.finding = unreadable(facts.name, reader.error());
     return reading;
   }
-  const std::unique_ptr<char[], FreeAligned> buffer{new (std::align_val_t{kPage}) char[FileReader::kBlock]};
+  const std::unique_ptr<char[], FreeAligned> buffer{
+      new (std::align_val_t{FileReader::kPage}) char[FileReader::kBlock]};
   Hasher sha256 = Hasher::sha256();
   Hasher git = Hasher::git_blob(reader->stamp().bytes);
   const bool by_git = expected.sha256.empty();

@@ -13,8 +13,6 @@
 namespace troika::model {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 std::int64_t nanoseconds(const timespec& time) {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
@@ -34,7 +32,7 @@ ssize_t read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
     // A direct read that came short ended at the file's end; going on from there would not be aligned.
-    if (done % kPage != 0) break;
+    if (done % FileReader::kPage != 0) break;
   }
   return static_cast<ssize_t>(done);
 }

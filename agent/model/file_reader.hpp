@@ -25,6 +25,7 @@ struct FileStamp {
 
 class FileReader {
  public:
+  static constexpr std::size_t kPage = 4096;
   static constexpr std::size_t kBlock = 4u << 20;
 
   // Follows links. A thing that is not a regular file is an error with reason "not a regular file".

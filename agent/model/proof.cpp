@@ -31,7 +31,7 @@ class Proof {
     for (Finding& one : proof_.findings)
       one.node = plan_.node;
     if (proof_.findings.size() > kMostFindings) proof_.findings.resize(kMostFindings);
-    proof_.seconds = std::chrono::duration<double>(platform::now() - start).count();
+    proof_.seconds = platform::seconds_since(start);
     return std::move(proof_);
   }
 

@@ -53,7 +53,7 @@ Status show_end(Demo& demo) {
   story.step("Everything is stopped");
   const Instant began = platform::now();
   const local::Ending ending = demo.cluster.end();
-  const double end_s = std::chrono::duration<double>(platform::now() - began).count();
+  const double end_s = platform::seconds_since(began);
   story.facts["end"] = {{"seconds", end_s},
                         {"processes_left", ending.left.size()},
                         {"ports_held", ending.busy_ports.size()},

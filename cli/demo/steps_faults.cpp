@@ -15,10 +15,6 @@ using local::StreamOutcome;
 
 constexpr std::uint32_t kManyTokens = 4000;  // more than are made before the fault ends it
 
-double since(Instant began) {
-  return std::chrono::duration<double>(platform::now() - began).count();
-}
-
 Status check_cut(const StreamOutcome& outcome) {
   if (outcome.answer.error_code() == "upstream_truncated" && !outcome.answer.done()) return Done{};
   return unseen("a stream that ends with the error event upstream_truncated and without [DONE]",
@@ -73,12 +69,12 @@ Status show_killed_stage(Demo& demo) {
                          outcome.answer.tokens(), outcome.answer.error_code()));
   TROIKA_CHECK(demo.cluster.wait_for(
       "the other replica is the next", [&](const auto& s) { return routed(s) == saviour; }, kShortLimit));
-  const double failover_s = since(killed);
+  const double failover_s = platform::seconds_since(killed);
   story.seen(fmt::format("replica {} is next for requests {:.2f} s after the kill", saviour, failover_s));
   std::optional<double> recovery_s;  // seen while the rate makes the next request wait, or after it
   const auto recovered = [&](const protocol::StatusReply& s) {
     const bool back = serves(s, hurt) && replica(s, hurt)->epoch > epoch;
-    if (back && !recovery_s) recovery_s = since(killed);
+    if (back && !recovery_s) recovery_s = platform::seconds_since(killed);
     return back;
   };
   const auto look = [&] {
@@ -128,7 +124,7 @@ Status show_flipped_byte(Demo& demo) {
                          "an answer", [](const auto&) { return true; }, kShortLimit));
   if (replica(status, standby)->epoch != replica(before, standby)->epoch)
     return unseen("no stage started", fmt::format("epoch {}", replica(status, standby)->epoch.count));
-  const double refused_s = since(asked);
+  const double refused_s = platform::seconds_since(asked);
   story.seen(fmt::format("the start is refused after {:.1f} s, no stage was started: {} on {}, {}", refused_s,
                          name(mismatch->code), mismatch->node, mismatch->subject));
   TROIKA_CHECK(local::flip_byte(path, bytes.count / 2));

@@ -15,10 +15,6 @@ using local::StreamOutcome;
 constexpr double kOutlast_s = 6;
 constexpr std::uint32_t kMostTokens = 4000;
 
-double since(Instant began) {
-  return std::chrono::duration<double>(platform::now() - began).count();
-}
-
 std::uint32_t tokens_for(const Demo& demo) {
   return static_cast<std::uint32_t>(std::clamp(demo.tokens_per_s * kOutlast_s, 64.0, double{kMostTokens}));
 }
@@ -70,7 +66,7 @@ Status show_killed_leader(Demo& demo) {
                                  s.gateway.connected;
                         },
                         kStartLimit));
-  const double back_s = since(killed);
+  const double back_s = platform::seconds_since(killed);
   const bool still_running = stream->running();
   if (running_stages(after) != stages) return unseen("the same processes and epochs as before", "others");
   if (after.gateway.pid != before.gateway.pid)
@@ -112,7 +108,7 @@ Status show_killed_agent(Demo& demo) {
   TROIKA_TRY(adopted, demo.cluster.wait_for(
                           "the new agent has adopted the stage",
                           [&](const auto& s) { return all_connected(s) && all_serve(s); }, kShortLimit));
-  const double adopted_s = since(killed);
+  const double adopted_s = platform::seconds_since(killed);
   if (running_stages(adopted) != running_stages(before))
     return unseen("the same processes and epochs as before", "others");
   story.seen(fmt::format(
@@ -130,10 +126,12 @@ Status show_killed_agent(Demo& demo) {
                  [&](const auto& s) { return serves(s, standby) && replica(s, standby)->epoch > epoch; },
                  kStartLimit));
   story.seen(fmt::format("replica {} was restarted: epoch {} after {}, {:.1f} s later", standby,
-                         replica(after, standby)->epoch.count, epoch.count, since(stage_killed)));
-  story.facts["killed_agent"] = {{"node", orphan->node},   {"stage", orphan->stage},
-                                 {"adopted_s", adopted_s}, {"same_stage_process", true},
-                                 {"told_signal", SIGUSR2}, {"recovery_s", since(stage_killed)}};
+                         replica(after, standby)->epoch.count, epoch.count,
+                         platform::seconds_since(stage_killed)));
+  story.facts["killed_agent"] = {
+      {"node", orphan->node},   {"stage", orphan->stage},
+      {"adopted_s", adopted_s}, {"same_stage_process", true},
+      {"told_signal", SIGUSR2}, {"recovery_s", platform::seconds_since(stage_killed)}};
   return Done{};
 }
 

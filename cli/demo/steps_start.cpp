@@ -16,10 +16,6 @@ std::uint32_t shards_proven(const protocol::StatusReply& status) {
   return sum;
 }
 
-double since(Instant began) {
-  return std::chrono::duration<double>(platform::now() - began).count();
-}
-
 std::string links_text(const protocol::NodeStatus& node) {
   std::string out;
   for (const auto& link : node.facts.links)
@@ -88,7 +84,7 @@ Status show_start(Demo& demo) {
       demo.cluster.wait_for(
           "every agent and the gateway are connected",
           [](const auto& status) { return all_connected(status) && status.gateway.connected; }, kShortLimit));
-  const double connect_s = since(began);
+  const double connect_s = platform::seconds_since(began);
   story.seen(fmt::format("leader pid {} (term {}), gateway pid {}, {} agents, connected after {:.1f} s",
                          connected.leader_pid, connected.term.count, connected.gateway.pid,
                          connected.nodes.size(), connect_s));
@@ -99,7 +95,7 @@ Status show_start(Demo& demo) {
   story.step("Every node proves its own copy, then both replicas start: three ranks each");
   began = platform::now();
   TROIKA_CHECK(good(demo.cluster.command(protocol::Verb::Start, ""), "both replicas started"));
-  const double start_s = since(began);
+  const double start_s = platform::seconds_since(began);
   TROIKA_TRY(serving, demo.cluster.wait_for(
                           "both replicas serve",
                           [](const auto& status) { return all_serve(status) && !routed(status).empty(); },

@@ -27,7 +27,7 @@ bool story_is_read() {
 }
 
 double Story::seconds() const {
-  return std::chrono::duration<double>(platform::now() - began_).count();
+  return platform::seconds_since(began_);
 }
 
 void Story::line(std::string_view text) const {

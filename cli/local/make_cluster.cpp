@@ -120,7 +120,7 @@ Status LocalCluster::make_files() {
   TROIKA_TRY(made, maker::make_model(layout_.model(), options_.model));
   model_facts_.made = made;
   TROIKA_TRY(manifest, maker::manifest_of(layout_.model(), options_.shape.model));
-  model_facts_.make_seconds = std::chrono::duration<double>(platform::now() - began).count();
+  model_facts_.make_seconds = platform::seconds_since(began);
   TROIKA_CHECK(platform::write_file_durably(layout_.manifest(), manifest));
   TROIKA_CHECK(
       platform::write_file_durably(layout_.cluster_toml(), cluster_toml(options_.shape, layout_, ports_)));

@@ -148,6 +148,11 @@ policies::AdmissionAnswer Door::foresee(const policies::RequestSize& size, bool 
   return copy.ask(size, smallest_capacity(), platform::now(), queued);
 }
 
+bool Door::may_open(const Exchange& exchange, const Guest& guest, bool queued) const {
+  return !exchange.gone() && !no_way() &&
+         std::holds_alternative<policies::Admitted>(foresee(guest.size, queued));
+}
+
 asio::awaitable<Entry> Door::enter(Exchange& exchange, const Guest& guest) {
   std::optional<Line> queued;
   const Instant leave_at = platform::now() + rule_.queue_wait;
@@ -161,8 +166,10 @@ asio::awaitable<Entry> Door::enter(Exchange& exchange, const Guest& guest) {
       place.timer().expires_after(std::chrono::hours{1});  // cancelled when one before it is through
       co_await wait_for(place.timer());
     }
-    // Those before it may have taken the place that was foreseen.
-    if (waited) continue;
+    // Those before it may have taken the place that was foreseen. Where they did not it opens its way from
+    // where it stands: if all went back to the line's end, a line that is long enough would go round for
+    // ever.
+    if (waited && !may_open(exchange, guest, queued.has_value())) continue;
     auto opened = co_await open_way();
     if (exchange.gone()) {
       leave_queue(queued);

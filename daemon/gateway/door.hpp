@@ -75,6 +75,7 @@ class Door {
 
   std::uint32_t in_flight() const { return admission_.in_flight(); }
   std::uint32_t waiting() const { return admission_.waiting(); }  // in the queue
+  std::size_t opening() const { return opening_.size(); }  // open a way to a stage, or stand in line for that
   Tokens active_tokens() const { return admission_.active_tokens(); }
   std::vector<protocol::TargetLoad> loads() const;
   // Tokens of the KV cache of the target that has the fewest; 0: not known.
@@ -92,6 +93,7 @@ class Door {
   Turned turned(const policies::Refused& refused) const;
   Turned waited_too_long() const;
   policies::AdmissionAnswer foresee(const policies::RequestSize& size, bool queued) const;
+  bool may_open(const Exchange& exchange, const Guest& guest, bool queued) const;
   asio::awaitable<Result<std::shared_ptr<Upstream>>> dial(const protocol::RouteTarget& target);
   asio::awaitable<Result<Opened>> open_way();
   // Takes a place in the queue and stands there until it is its turn to ask, or the reason why not.

@@ -12,29 +12,29 @@ constexpr const char* kEnd = "<｜end▁of▁sentence｜>";
 constexpr const char* kUser = "<｜User｜>";
 constexpr const char* kAssistant = "<｜Assistant｜>";
 
-Error fault(std::string field, std::string reason) {
+Error bad_field(std::string field, std::string reason) {
   return Error{"read", std::move(field), std::move(reason)};
 }
 
 Result<std::string> read_content(const json& content, const std::string& field) {
   if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) return fault(field, "must be a string or a list of text parts");
+  if (!content.is_array()) return bad_field(field, "must be a string or a list of text parts");
   std::string text;
   for (std::size_t i = 0; i < content.size(); ++i) {
     const auto& part = content[i];
     const auto name = field + "[" + std::to_string(i) + "]";
-    if (!part.is_object()) return fault(name, "must be an object");
-    if (part.value("type", json()) != "text") return fault(name + ".type", "only \"text\" is supported");
-    if (!part.value("text", json()).is_string()) return fault(name + ".text", "must be a string");
+    if (!part.is_object()) return bad_field(name, "must be an object");
+    if (part.value("type", json()) != "text") return bad_field(name + ".type", "only \"text\" is supported");
+    if (!part.value("text", json()).is_string()) return bad_field(name + ".text", "must be a string");
     text += part["text"].get_ref<const std::string&>();
   }
   return text;
 }
 
 Result<Message> read_message(const json& message, const std::string& field) {
-  if (!message.is_object()) return fault(field, "must be an object");
+  if (!message.is_object()) return bad_field(field, "must be an object");
   const auto role = message.value("role", json());
-  if (!role.is_string()) return fault(field + ".role", "must be a string");
+  if (!role.is_string()) return bad_field(field + ".role", "must be a string");
   Message out;
   if (role == "system" || role == "developer") {
     out.role = Role::System;
@@ -43,9 +43,9 @@ Result<Message> read_message(const json& message, const std::string& field) {
   } else if (role == "assistant") {
     out.role = Role::Assistant;
   } else {
-    return fault(field + ".role", "must be system, developer, user or assistant");
+    return bad_field(field + ".role", "must be system, developer, user or assistant");
   }
-  if (!message.contains("content")) return fault(field + ".content", "is missing");
+  if (!message.contains("content")) return bad_field(field + ".content", "is missing");
   TROIKA_TRY(content, read_content(message["content"], field + ".content"));
   out.content = std::move(content);
   return out;
@@ -55,8 +55,8 @@ Result<std::vector<TokenId>> read_token_list(const Tokenizer& tokenizer, const j
   std::vector<TokenId> tokens;
   for (const auto& id : list) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= tokenizer.size()) {
-      return fault("prompt",
-                   "holds something that is not a token id below " + std::to_string(tokenizer.size()));
+      return bad_field("prompt",
+                       "holds something that is not a token id below " + std::to_string(tokenizer.size()));
     }
     tokens.push_back(id.get<TokenId>());
   }
@@ -71,13 +71,13 @@ Result<std::vector<TokenId>> read_prompt(const Tokenizer& tokenizer, const json&
     tokens.insert(tokens.end(), text.begin(), text.end());
     return tokens;
   }
-  if (!prompt.is_array()) return fault("prompt", "must be a string or a list");
-  if (prompt.empty()) return fault("prompt", "is empty");
+  if (!prompt.is_array()) return bad_field("prompt", "must be a string or a list");
+  if (prompt.empty()) return bad_field("prompt", "is empty");
   if (prompt[0].is_number()) return read_token_list(tokenizer, prompt);
-  if (prompt.size() > 1) return fault("prompt", "holds several prompts, only one is supported");
+  if (prompt.size() > 1) return bad_field("prompt", "holds several prompts, only one is supported");
   if (prompt[0].is_array()) return read_token_list(tokenizer, prompt[0]);
   if (prompt[0].is_string()) return read_prompt(tokenizer, prompt[0]);
-  return fault("prompt", "must hold a string or token ids");
+  return bad_field("prompt", "must hold a string or token ids");
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ Result<std::vector<TokenId>> encode_chat(const Tokenizer& tokenizer, const std::
   const auto user = tokenizer.added_token(kUser);
   const auto assistant = tokenizer.added_token(kAssistant);
   if (!begin || !end || !user || !assistant) {
-    return fault("messages", "the model's tokenizer lacks the special tokens of DeepSeek V3's chat form");
+    return bad_field("messages", "the model's tokenizer lacks the special tokens of DeepSeek V3's chat form");
   }
   std::string system;
   for (const auto& message : messages) {
@@ -124,10 +124,10 @@ Result<std::vector<TokenId>> encode_chat(const Tokenizer& tokenizer, const std::
 
 Result<std::vector<Message>> messages_of_request(const json& request) {
   const auto found = request.find("messages");
-  if (found == request.end()) return fault("messages", "is missing");
+  if (found == request.end()) return bad_field("messages", "is missing");
   if (!found->is_array() || found->empty())
-    return fault("messages", "must be a list with at least one message");
-  if (found->size() > kMostMessages) return fault("messages", "holds more than 4096 messages");
+    return bad_field("messages", "must be a list with at least one message");
+  if (found->size() > kMostMessages) return bad_field("messages", "holds more than 4096 messages");
   std::vector<Message> messages;
   for (std::size_t i = 0; i < found->size(); ++i) {
     TROIKA_TRY(message, read_message((*found)[i], "messages[" + std::to_string(i) + "]"));
@@ -137,14 +137,14 @@ Result<std::vector<Message>> messages_of_request(const json& request) {
 }
 
 Result<std::vector<TokenId>> prompt_of_request(const Tokenizer& tokenizer, const json& request) {
-  if (!request.is_object()) return fault("request", "must be an object");
+  if (!request.is_object()) return bad_field("request", "must be an object");
   if (request.contains("messages")) {
     TROIKA_TRY(messages, messages_of_request(request));
     return encode_chat(tokenizer, messages);
   }
-  if (!request.contains("prompt")) return fault("messages", "is missing");
+  if (!request.contains("prompt")) return bad_field("messages", "is missing");
   TROIKA_TRY(tokens, read_prompt(tokenizer, request["prompt"]));
-  if (tokens.empty()) return fault("prompt", "has no tokens");
+  if (tokens.empty()) return bad_field("prompt", "has no tokens");
   return tokens;
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/tokenizer/fault.hpp"
+
 namespace troika::tokenizer {
 namespace {
 
@@ -21,10 +23,6 @@ constexpr std::size_t kLongestPattern = 16'384;
 // What ByteLevel with use_regex splits by (published with GPT-2).
 constexpr const char* kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-Error fault(const std::string& what, std::string reason) {
-  return Error{"use the tokenizer's", what, std::move(reason)};
-}
 
 struct FreeCode {
   void operator()(pcre2_code* code) const { pcre2_code_free(code); }

@@ -5,6 +5,7 @@
 
 #include "engine/safetensors/json_strict.hpp"
 #include "engine/tokenizer/byte_alphabet.hpp"
+#include "engine/tokenizer/fault.hpp"
 #include "engine/tokenizer/utf8.hpp"
 
 namespace troika::tokenizer {
@@ -14,10 +15,6 @@ using nlohmann::json;
 
 constexpr std::size_t kLargestFile = 64U << 20U;  // DeepSeek's is below 8 MB
 constexpr TokenId kHighestId = 4'000'000;
-
-Error fault(const std::string& what, std::string reason) {
-  return Error{"use the tokenizer's", what, std::move(reason)};
-}
 
 bool absent_or(const json& object, const char* key, const json& allowed) {
   const auto found = object.find(key);

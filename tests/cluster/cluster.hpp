@@ -15,6 +15,8 @@
 
 namespace troika::local {
 
+inline constexpr Bytes kMaxFile{64u << 20};  // of a log, database or shard that a test reads
+
 // Limits of waiting, never pauses: a test that passes does not take longer for them. Multiplied where a
 // sanitizer or TROIKA_PATIENCE says so.
 Duration patience(std::chrono::seconds limit);

@@ -17,8 +17,6 @@ namespace {
 using demo::all_connected;
 using demo::all_serve;
 
-constexpr Bytes kMaxFile{64u << 20};
-
 class Damage : public ClusterTest {
  protected:
   std::string leader_log() const {

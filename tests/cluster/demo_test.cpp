@@ -13,8 +13,6 @@
 namespace troika::local {
 namespace {
 
-constexpr Bytes kMaxFile{64u << 20};
-
 std::string troika() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().string() + "/troika";
 }

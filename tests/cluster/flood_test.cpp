@@ -99,7 +99,7 @@ TEST_F(Flood, AdmitsExactlyWhatTheRateAllowsInFlatMemory) {
 
   const Instant began = platform::now();
   const Count count = flood_by_many(*cluster_);
-  const double lasted_s = std::chrono::duration<double>(platform::now() - began).count();
+  const double lasted_s = platform::seconds_since(began);
   const Bytes memory_after = resident(gateway);
   std::cout << kRequests << " requests in " << lasted_s << " s: " << count.passed << " passed, "
             << count.refused << " refused; gateway " << (memory_before.count >> 10) << " KiB before, "
@@ -133,7 +133,7 @@ TEST_F(Flood, AKilledGatewayDoesNotForgetWhatItAdmitted) {
     return s.gateway.connected && s.gateway.pid != before.gateway.pid && !demo::routed(s).empty();
   });
   const auto refused = ask(1);
-  if (std::chrono::duration<double>(platform::now() - began).count() < 50) {
+  if (platform::seconds_since(began) < 50) {
     ASSERT_TRUE(refused.reply);
     EXPECT_EQ(refused.reply->status, 429u) << demo::described(refused);
   }

@@ -12,7 +12,7 @@
 namespace troika::native {
 namespace {
 
-Error fault(std::string reason) {
+Error bad_hello(std::string reason) {
   return Error{"accept", "the hello of another stage", std::move(reason)};
 }
 
@@ -90,13 +90,13 @@ std::string encode(const Hello& hello) {
 }
 
 Result<std::size_t> parse_hello_prefix(std::string_view prefix) {
-  if (!prefix.starts_with(kLinkMagic)) return fault("not the link protocol");
+  if (!prefix.starts_with(kLinkMagic)) return bad_hello("not the link protocol");
   Taker in(prefix.substr(kLinkMagic.size()));
   const auto version = in.take<std::uint16_t>();
   const auto bytes = in.take<std::uint16_t>();
   if (version != kLinkVersion)
-    return fault(fmt::format("protocol version {} where {} is expected", version, kLinkVersion));
-  if (in.broken() || bytes > kLongestHello) return fault("too long");
+    return bad_hello(fmt::format("protocol version {} where {} is expected", version, kLinkVersion));
+  if (in.broken() || bytes > kLongestHello) return bad_hello("too long");
   return std::size_t{bytes};
 }
 
@@ -113,7 +113,7 @@ Result<Hello> parse_hello_body(std::string_view body) {
     *value = in.take<std::uint32_t>();
   }
   hello.dtype = take_text(in);
-  if (in.broken() || in.left() != 0) return fault("cut short or too long");
+  if (in.broken() || in.left() != 0) return bad_hello("cut short or too long");
   return hello;
 }
 

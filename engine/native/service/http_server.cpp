@@ -26,7 +26,7 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 using asio::ip::tcp;
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+constexpr auto kHttpToken = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::size_t kMostConnections = 256;
 constexpr std::uint32_t kLongestHeader = 16U << 10U;
@@ -111,14 +111,14 @@ class HttpServer::State : public std::enable_shared_from_this<HttpServer::State>
 
 asio::awaitable<bool> HttpServer::State::write(beast::tcp_stream& stream, std::string_view bytes) {
   stream.expires_after(kWriteTime);
-  const auto [error, count] = co_await asio::async_write(stream, asio::buffer(bytes), kToken);
+  const auto [error, count] = co_await asio::async_write(stream, asio::buffer(bytes), kHttpToken);
   stream.expires_never();
   co_return !error;
 }
 
 asio::awaitable<bool> HttpServer::State::send(beast::tcp_stream& stream, Response response) {
   stream.expires_after(kWriteTime);
-  const auto [error, count] = co_await http::async_write(stream, response, kToken);
+  const auto [error, count] = co_await http::async_write(stream, response, kHttpToken);
   stream.expires_never();
   co_return !error && response.keep_alive();
 }
@@ -127,7 +127,7 @@ asio::awaitable<bool> HttpServer::State::send(beast::tcp_stream& stream, Respons
 // request of a pipelining client; they stay where they are, and its end is then seen when they are read.
 asio::awaitable<void> HttpServer::State::watch_client(beast::tcp_stream& stream,
                                                       std::shared_ptr<Watch> watch) {
-  const auto [error] = co_await stream.socket().async_wait(tcp::socket::wait_read, kToken);
+  const auto [error] = co_await stream.socket().async_wait(tcp::socket::wait_read, kHttpToken);
   if (watch->over) co_return;
   char byte = 0;
   const auto got = ::recv(stream.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -141,7 +141,7 @@ asio::awaitable<bool> HttpServer::State::answer_whole(beast::tcp_stream& stream,
   while (!generation.finish()) {
     if (watch.gone) co_return false;
     watch.wake.expires_at(asio::steady_timer::time_point::max());
-    co_await watch.wake.async_wait(kToken);
+    co_await watch.wake.async_wait(kHttpToken);
   }
   const auto text = generation.take_text();
   co_return co_await send(stream, respond(request, 200, answer_body(head, text, generation)));
@@ -181,7 +181,7 @@ asio::awaitable<bool> HttpServer::State::answer_stream(beast::tcp_stream& stream
       continue;
     }
     watch.wake.expires_at(asio::steady_timer::time_point::max());
-    co_await watch.wake.async_wait(kToken);
+    co_await watch.wake.async_wait(kHttpToken);
   }
 }
 
@@ -249,14 +249,14 @@ asio::awaitable<void> HttpServer::State::session(tcp::socket socket) {
     parser.header_limit(kLongestHeader);
     parser.body_limit(kLongestBody);
     stream.expires_after(kIdleTime);
-    auto [error, count] = co_await http::async_read_header(stream, buffer, parser, kToken);
+    auto [error, count] = co_await http::async_read_header(stream, buffer, parser, kHttpToken);
     if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
       const bool told = co_await write(stream, "HTTP/1.1 100 Continue\r\n\r\n");
       if (!told) break;
     }
     if (!error) {
       stream.expires_after(kReadTime);
-      std::tie(error, count) = co_await http::async_read(stream, buffer, parser, kToken);
+      std::tie(error, count) = co_await http::async_read(stream, buffer, parser, kHttpToken);
     }
     stream.expires_never();
     if (error) {
@@ -291,11 +291,11 @@ asio::awaitable<void> HttpServer::State::session(tcp::socket socket) {
 asio::awaitable<void> HttpServer::State::accept_all() {
   const auto self = shared_from_this();
   while (acceptor.is_open()) {
-    auto [error, socket] = co_await acceptor.async_accept(kToken);
+    auto [error, socket] = co_await acceptor.async_accept(kHttpToken);
     if (error) {
       if (!acceptor.is_open()) co_return;
       asio::steady_timer pause(io, std::chrono::milliseconds(50));  // out of descriptors: until sessions end
-      co_await pause.async_wait(kToken);
+      co_await pause.async_wait(kHttpToken);
       continue;
     }
     if (connections >= kMostConnections) continue;  // closes it

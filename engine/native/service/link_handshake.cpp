@@ -20,7 +20,7 @@ namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+constexpr auto kLinkToken = asio::as_tuple(asio::use_awaitable);
 
 // Honest peers need two round trips; who takes longer is dropped.
 constexpr auto kHandshakeTime = std::chrono::seconds(5);
@@ -60,7 +60,7 @@ class TimeLimit {
 
 asio::awaitable<Result<std::string>> read_bytes(tcp::socket& socket, std::size_t count) {
   std::string bytes(count, '\0');
-  const auto [error, got] = co_await asio::async_read(socket, asio::buffer(bytes), kToken);
+  const auto [error, got] = co_await asio::async_read(socket, asio::buffer(bytes), kLinkToken);
   if (error)
     co_return Error{"shake hands with", "another stage",
                     "the connection ended after " + std::to_string(got) + " bytes"};
@@ -68,7 +68,7 @@ asio::awaitable<Result<std::string>> read_bytes(tcp::socket& socket, std::size_t
 }
 
 asio::awaitable<Status> write_bytes(tcp::socket& socket, std::string bytes) {
-  const auto [error, count] = co_await asio::async_write(socket, asio::buffer(bytes), kToken);
+  const auto [error, count] = co_await asio::async_write(socket, asio::buffer(bytes), kLinkToken);
   if (error) co_return Error{"shake hands with", "another stage", error.message()};
   co_return Done{};
 }
@@ -163,12 +163,12 @@ void LinkListener::close() {
 
 asio::awaitable<void> LinkListener::accept_all() {
   while (acceptor_.is_open()) {
-    auto [error, socket] = co_await acceptor_.async_accept(kToken);
+    auto [error, socket] = co_await acceptor_.async_accept(kLinkToken);
     if (error) {
       if (!acceptor_.is_open()) co_return;
       // Out of descriptors, most likely: they come back when guests go.
       asio::steady_timer pause(io_, kFirstPause);
-      co_await pause.async_wait(kToken);
+      co_await pause.async_wait(kLinkToken);
       continue;
     }
     auto guest = std::make_shared<Guest>(Guest{std::make_shared<tcp::socket>(std::move(socket))});
@@ -225,7 +225,7 @@ asio::awaitable<std::shared_ptr<tcp::socket>> dial_link(asio::io_context& io, Ho
     std::string reason;
     if (const auto endpoint = resolve(io, where); endpoint.ok()) {
       const TimeLimit limit(io.get_executor(), socket);
-      const auto [error] = co_await socket->async_connect(*endpoint, kToken);
+      const auto [error] = co_await socket->async_connect(*endpoint, kLinkToken);
       if (error) {
         reason = error.message();
       } else {
@@ -243,7 +243,7 @@ asio::awaitable<std::shared_ptr<tcp::socket>> dial_link(asio::io_context& io, Ho
     }
     last_reason = reason;
     asio::steady_timer timer(io, pause);
-    co_await timer.async_wait(kToken);
+    co_await timer.async_wait(kLinkToken);
     pause = std::min<std::chrono::milliseconds>(pause * 2, kLongestPause);
   }
 }

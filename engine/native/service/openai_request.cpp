@@ -17,7 +17,7 @@ constexpr std::uint32_t kDefaultCompletionTokens = 16;  // OpenAI's default for 
 constexpr std::size_t kMostStops = 16;
 constexpr std::size_t kLongestStop = 1024;
 
-ApiFault fault(std::string param, const std::string& reason) {
+ApiFault api_fault(std::string param, const std::string& reason) {
   ApiFault out;
   out.message = param.empty() ? reason : param + " " + reason;
   out.param = std::move(param);
@@ -60,7 +60,7 @@ class Fields {
     return value->get<std::uint32_t>();
   }
   void fail(std::string param, const std::string& reason) {
-    if (!fault_) fault_ = fault(std::move(param), reason);
+    if (!fault_) fault_ = api_fault(std::move(param), reason);
   }
   std::optional<ApiFault> take_fault() { return fault_; }
 
@@ -140,7 +140,7 @@ std::optional<ApiFault> set_output(GenerationRequest& request, std::optional<std
   std::uint64_t output = asked.value_or(kDefaultCompletionTokens);
   if (!asked && (chat || prompt + output > room)) output = room > prompt ? room - prompt : 1;
   if (prompt + output > room) {
-    auto out = fault(chat ? "messages" : "prompt", "");
+    auto out = api_fault(chat ? "messages" : "prompt", "");
     const bool by_context = limits.context_length <= limits.kv_tokens;
     out.message = "This model's maximum context length is " + std::to_string(room) + " tokens" +
                   (by_context ? "" : " (as much as its KV cache holds)") + ", but " +
@@ -158,10 +158,10 @@ std::optional<ApiFault> set_output(GenerationRequest& request, std::optional<std
 std::variant<ApiRequest, ApiFault> parse_request(bool chat, std::string_view body,
                                                  const tokenizer::Tokenizer& tokenizer,
                                                  const ApiLimits& limits) {
-  if (tokenizer::valid_prefix(body) != body.size()) return fault("", "the body is not UTF-8");
+  if (tokenizer::valid_prefix(body) != body.size()) return api_fault("", "the body is not UTF-8");
   json document = json::parse(body, nullptr, false);
-  if (document.is_discarded()) return fault("", "the body is not JSON");
-  if (!document.is_object()) return fault("", "the body must be a JSON object");
+  if (document.is_discarded()) return api_fault("", "the body is not JSON");
+  if (!document.is_object()) return api_fault("", "the body must be a JSON object");
   Fields fields(document);
   if (const auto* model = fields.find("model"); model != nullptr && !model->is_string()) {
     fields.fail("model", "must be a string");
@@ -191,7 +191,7 @@ std::variant<ApiRequest, ApiFault> parse_request(bool chat, std::string_view bod
   }
   if (const auto found = fields.take_fault()) return *found;
   auto prompt = tokenizer::prompt_of_request(tokenizer, document);
-  if (!prompt.ok()) return fault(prompt.error().subject, prompt.error().reason);
+  if (!prompt.ok()) return api_fault(prompt.error().subject, prompt.error().reason);
   request.generation.prompt = std::move(*prompt);
   if (auto over = set_output(request.generation, asked, chat, limits)) return *over;
   return request;

@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "activations are sent as they lie in memory");
 
-Error fault(std::string reason) {
+Error bad_frame(std::string reason) {
   return Error{"read", "a frame of the previous stage", std::move(reason)};
 }
 
@@ -54,12 +54,12 @@ Result<FrameHeader> parse_frame_header(std::string_view bytes, const WireLimits&
   FrameHeader header;
   header.bytes = in.take<std::uint32_t>();
   const auto kind = in.take<std::uint8_t>();
-  if (in.broken()) return fault("a header that is cut short");
-  if (kind < 1 || kind > 3) return fault("unknown kind " + std::to_string(kind));
+  if (in.broken()) return bad_frame("a header that is cut short");
+  if (kind < 1 || kind > 3) return bad_frame("unknown kind " + std::to_string(kind));
   header.kind = static_cast<FrameKind>(kind);
   if (header.bytes > longest(header.kind, limits)) {
-    return fault("kind " + std::to_string(kind) + " of " + std::to_string(header.bytes) + " bytes, at most " +
-                 std::to_string(longest(header.kind, limits)) + " are allowed");
+    return bad_frame("kind " + std::to_string(kind) + " of " + std::to_string(header.bytes) +
+                     " bytes, at most " + std::to_string(longest(header.kind, limits)) + " are allowed");
   }
   return header;
 }
@@ -98,13 +98,13 @@ Result<Step> decode_step(std::string_view payload, const WireLimits& limits) {
   const auto admissions = in.take<std::uint32_t>();
   const auto segments = in.take<std::uint32_t>();
   const auto floats = in.take<std::uint32_t>();
-  if (in.broken()) return fault("a step that is cut short");
+  if (in.broken()) return bad_frame("a step that is cut short");
   if (releases > limits.sequences || admissions > limits.sequences || segments > limits.sequences) {
-    return fault("a step with more than " + std::to_string(limits.sequences) + " sequences");
+    return bad_frame("a step with more than " + std::to_string(limits.sequences) + " sequences");
   }
   if (in.left() != std::uint64_t{releases} * 8 + std::uint64_t{admissions} * kAdmissionBytes +
                        std::uint64_t{segments} * kSegmentBytes + std::uint64_t{floats} * sizeof(float)) {
-    return fault("a step whose counts do not match its length");
+    return bad_frame("a step whose counts do not match its length");
   }
   for (std::uint32_t i = 0; i < releases; ++i)
     step.releases.push_back(in.take<std::uint64_t>());
@@ -116,7 +116,7 @@ Result<Step> decode_step(std::string_view payload, const WireLimits& limits) {
     admission.sampling.seed = in.take<std::uint64_t>();
     if (!std::isfinite(admission.sampling.temperature) || !(admission.sampling.top_p > 0) ||
         !(admission.sampling.top_p <= 1)) {
-      return fault("an admission with a temperature or top_p that cannot be");
+      return bad_frame("an admission with a temperature or top_p that cannot be");
     }
     step.admissions.push_back(admission);
   }
@@ -128,13 +128,13 @@ Result<Step> decode_step(std::string_view payload, const WireLimits& limits) {
     segment.count = in.take<std::uint32_t>();
     segment.sample = in.take<std::uint8_t>() != 0;
     if (segment.count == 0 || std::uint64_t{segment.start} + segment.count > limits.context) {
-      return fault("a segment beyond the context length");
+      return bad_frame("a segment beyond the context length");
     }
     rows += segment.count;
     step.segments.push_back(segment);
   }
   if (rows > limits.rows || rows * limits.hidden != floats)
-    return fault("a step whose activations do not fit its segments");
+    return bad_frame("a step whose activations do not fit its segments");
   step.hidden.resize(floats);
   const auto raw = in.take_bytes(std::size_t{floats} * sizeof(float));
   if (!raw.empty()) std::memcpy(step.hidden.data(), raw.data(), raw.size());
@@ -158,13 +158,13 @@ Result<StepTokens> decode_tokens(std::string_view payload, const WireLimits& lim
   tokens.number = in.take<std::uint64_t>();
   const auto count = in.take<std::uint32_t>();
   if (in.broken() || count > limits.sequences || in.left() != std::uint64_t{count} * 12) {
-    return fault("tokens whose count does not match their length");
+    return bad_frame("tokens whose count does not match their length");
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     Sampled sampled;
     sampled.sequence = in.take<std::uint64_t>();
     sampled.token = in.take<std::uint32_t>();
-    if (sampled.token >= limits.vocabulary) return fault("a token beyond the vocabulary");
+    if (sampled.token >= limits.vocabulary) return bad_frame("a token beyond the vocabulary");
     tokens.sampled.push_back(sampled);
   }
   return tokens;
@@ -185,7 +185,7 @@ Result<Survey> decode_survey(std::string_view payload, const WireLimits& limits)
   survey.kv_tokens = in.take<std::uint64_t>();
   const auto count = in.take<std::uint32_t>();
   if (in.broken() || count == 0 || count > limits.ranks || in.left() != std::uint64_t{count} * 4) {
-    return fault("a survey whose count does not match its length");
+    return bad_frame("a survey whose count does not match its length");
   }
   for (std::uint32_t i = 0; i < count; ++i)
     survey.layer_counts.push_back(in.take<std::uint32_t>());

@@ -34,15 +34,7 @@ TEST(Agent, TheExampleIsReadWhole) {
   EXPECT_EQ(a.engines[1].api, (Endpoint{"127.0.0.1", 30000}));
 }
 
-struct Wrong {
-  std::string from;
-  std::string to;
-  std::string key;
-  std::string value;
-  std::string expected;
-};
-
-const Wrong kWrong[] = {
+const Wrong kWrongAgent[] = {
     {"cluster = \"lab\"", "cluster = \"a b\"", "node.cluster", "\"a b\"", "1 to 63"},
     {"name = \"spark-1\"", "name = \"Spark\"", "node.name", "\"Spark\"", "1 to 63"},
     {"\"/var/lib/troika/agent\"", "\"x\"", "node.state_dir", "\"x\"", "absolute path"},
@@ -108,7 +100,7 @@ const Wrong kWrong[] = {
 };
 
 TEST(Agent, EachWrongValueIsNamed) {
-  for (const Wrong& wrong : kWrong) {
+  for (const Wrong& wrong : kWrongAgent) {
     const std::string text = replaced(kAgent, wrong.from, wrong.to);
     const auto loaded = parse_agent(text, "agent.toml");
     SCOPED_TRACE(wrong.to);

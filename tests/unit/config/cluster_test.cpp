@@ -62,16 +62,7 @@ nodes = ["n"]
   EXPECT_EQ(loaded.config->memory.reserve, MemoryConfig{}.reserve);
 }
 
-// One change to the good file, and the problem that it must give.
-struct Wrong {
-  std::string from;  // a text of the good file
-  std::string to;
-  std::string key;
-  std::string value;
-  std::string expected;  // a part of the message
-};
-
-const Wrong kWrong[] = {
+const Wrong kWrongCluster[] = {
     {"name = \"lab\"", "name = \"Lab\"", "cluster.name", "\"Lab\"", "1 to 63 of a-z, 0-9 and '-'"},
     {"\"0.0.0.0:7443\"", "\"0.0.0.0\"", "leader.listen", "\"0.0.0.0\"", "host:port is expected"},
     {"\"0.0.0.0:7443\"", "\"0.0.0.0:0\"", "leader.listen", "\"0.0.0.0:0\"", "port 1 to 65535"},
@@ -180,7 +171,7 @@ const Wrong kWrong[] = {
 };
 
 TEST(Cluster, EachWrongValueIsNamed) {
-  for (const Wrong& wrong : kWrong) {
+  for (const Wrong& wrong : kWrongCluster) {
     const std::string text = replaced(kCluster, wrong.from, wrong.to);
     const auto loaded = parse_cluster(text, "cluster.toml");
     SCOPED_TRACE(wrong.to);

@@ -198,4 +198,13 @@ inline std::string replaced(std::string_view text, const std::string& from, cons
   return out.replace(at, from.size(), to);
 }
 
+// One change to the good file, and the problem that it must give.
+struct Wrong {
+  std::string from;  // a text of the good file
+  std::string to;
+  std::string key;
+  std::string value;
+  std::string expected;  // a part of the message
+};
+
 }  // namespace troika::config

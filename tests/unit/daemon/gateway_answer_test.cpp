@@ -141,7 +141,7 @@ TEST(GatewayAnswer, RateIsRefusedWithTheSecondsUntilTheNextPlace) {
   const Instant begin = platform::now();
   EXPECT_EQ(rig.chat().status, 200);
   const auto reply = rig.chat();
-  const double passed_s = std::chrono::duration<double>(platform::now() - begin).count();
+  const double passed_s = platform::seconds_since(begin);
   EXPECT_EQ(reply.status, 429);
   EXPECT_EQ(GatewayRig::code(reply), "rate_limit_exceeded");
   // 100 s after the first one was passed on, rounded up.
@@ -171,6 +171,25 @@ TEST(GatewayAnswer, NinthInFlightIsRefused) {  // E16
   EXPECT_EQ(rig.agent(0).arrivals().size(), 8u);
   clients.clear();
   EXPECT_TRUE(rig.soon([&] { return rig.door().in_flight() == 0; }));
+}
+
+// More requests at once than ways are opened at a time, all of which the rate allows: each of them passes.
+TEST(GatewayAnswer, ManyAtOnceAreAllPassedOn) {
+  constexpr std::size_t kMany = 3 * gateway::DoorLimits{}.opening;
+  RigOptions options;
+  options.rule = RigOptions::generous();
+  options.rule.in_flight = kMany;
+  GatewayRig rig(options);
+  const auto held = rig.hold_agents();
+  std::vector<std::unique_ptr<Connected>> clients;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    clients.push_back(std::make_unique<Connected>(rig.port()));
+    ASSERT_TRUE(clients.back()->send(post("/v1/chat/completions", GatewayRig::body("\"max_tokens\":5"))));
+  }
+  ASSERT_TRUE(rig.soon([&] { return rig.door().opening() == kMany; }));
+  held->set_value();
+  for (const auto& client : clients)
+    EXPECT_EQ(read_reply(*client).status, 200);
 }
 
 TEST(GatewayAnswer, QueuedRequestWaitsForItsPlace) {

@@ -168,6 +168,13 @@ class GatewayRig {
     done.get_future().wait();
   }
 
+  // The agents do nothing until the promise is kept.
+  std::shared_ptr<std::promise<void>> hold_agents() {
+    auto held = std::make_shared<std::promise<void>>();
+    asio::post(agents_io_, [held] { held->get_future().wait(); });
+    return held;
+  }
+
   // Runs on the gateway's thread and waits for it.
   void on_thread(std::function<void()> body) {
     if (!thread_.joinable()) return body();

@@ -3,16 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "daemon/incidents/request_failures.hpp"
+#include "tests/unit/daemon/at.hpp"
 #include "tests/unit/platform/folder.hpp"
 
 namespace troika::daemon {
 namespace {
 
 using namespace std::chrono_literals;
-
-WallTime at(std::int64_t ms) {
-  return WallTime{std::chrono::milliseconds{ms}};
-}
 
 class IncidentsTest : public testing::Test {
  protected:

@@ -3,16 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/daemon/at.hpp"
 #include "tests/unit/platform/folder.hpp"
 
 namespace troika::daemon {
 namespace {
 
 using platform::Folder;
-
-WallTime at(std::int64_t ms) {
-  return WallTime{std::chrono::milliseconds{ms}};
-}
 
 policies::StoredReplica replica(std::uint64_t epoch) {
   policies::StoredReplica r;

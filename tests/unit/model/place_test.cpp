@@ -6,13 +6,13 @@
 namespace troika::model {
 namespace {
 
-const std::string kShard = "model.safetensors";
+const std::string kPlacedShard = "model.safetensors";
 
 TEST_F(TreeTest, LinksInsideTheDirectoryAreGood) {
   ASSERT_TRUE(platform::make_directories(path("data")).ok());
   write("data/x", a01());
-  list(kShard, a01());
-  ASSERT_EQ(::symlink("data/x", path(kShard).c_str()), 0);
+  list(kPlacedShard, a01());
+  ASSERT_EQ(::symlink("data/x", path(kPlacedShard).c_str()), 0);
   EXPECT_TRUE(prove().findings.empty());
 }
 
@@ -22,8 +22,8 @@ TEST_F(TreeTest, TheCacheOfHuggingfaceHubIsGood) {
   ASSERT_TRUE(platform::make_directories(snapshot).ok());
   ASSERT_TRUE(platform::make_directories(repository + "/blobs").ok());
   write("models--org--name/blobs/digest", a01());
-  list(kShard, a01());
-  ASSERT_EQ(::symlink("../../blobs/digest", (snapshot + "/" + kShard).c_str()), 0);
+  list(kPlacedShard, a01());
+  ASSERT_EQ(::symlink("../../blobs/digest", (snapshot + "/" + kPlacedShard).c_str()), 0);
   const std::atomic<bool> cancel{false};
   EXPECT_TRUE(prove_model(
                   {snapshot, manifest_, ""}, [](const ProofProgress&) {}, cancel)
@@ -33,21 +33,21 @@ TEST_F(TreeTest, TheCacheOfHuggingfaceHubIsGood) {
 TEST_F(TreeTest, LinksThatLeadOutOrRoundOrNowhere) {
   const platform::Folder elsewhere;
   std::ofstream(elsewhere / "x", std::ios::binary) << a01();
-  list(kShard, a01());
-  ASSERT_EQ(::symlink((elsewhere / "x").c_str(), path(kShard).c_str()), 0);
+  list(kPlacedShard, a01());
+  ASSERT_EQ(::symlink((elsewhere / "x").c_str(), path(kPlacedShard).c_str()), 0);
   EXPECT_EQ(only_error().code, Code::LINK_ESCAPES_TREE);
-  ::unlink(path(kShard).c_str());
-  ASSERT_EQ(::symlink(kShard.c_str(), path(kShard).c_str()), 0);
+  ::unlink(path(kPlacedShard).c_str());
+  ASSERT_EQ(::symlink(kPlacedShard.c_str(), path(kPlacedShard).c_str()), 0);
   EXPECT_EQ(only_error().code, Code::SYMLINK_LOOP);
-  ::unlink(path(kShard).c_str());
-  ASSERT_EQ(::symlink("not-here", path(kShard).c_str()), 0);
+  ::unlink(path(kPlacedShard).c_str());
+  ASSERT_EQ(::symlink("not-here", path(kPlacedShard).c_str()), 0);
   EXPECT_EQ(only_error().code, Code::MISSING_SHARD);
-  ::unlink(path(kShard).c_str());
+  ::unlink(path(kPlacedShard).c_str());
   EXPECT_EQ(only_error().code, Code::MISSING_SHARD);
 }
 
 TEST_F(TreeTest, AMissingFileThatIsNoShard) {
-  put(kShard, a01());
+  put(kPlacedShard, a01());
   list("tokenizer.json", "{}");
   const Finding f = only_error();
   EXPECT_EQ(f.code, Code::MISSING_FILE);
@@ -55,17 +55,17 @@ TEST_F(TreeTest, AMissingFileThatIsNoShard) {
 }
 
 TEST_F(TreeTest, ThingsThatAreNoFiles) {
-  list(kShard, a01());
-  ASSERT_TRUE(platform::make_directories(path(kShard)).ok());
+  list(kPlacedShard, a01());
+  ASSERT_TRUE(platform::make_directories(path(kPlacedShard)).ok());
   EXPECT_EQ(only_error().code, Code::NOT_A_FILE);
-  ASSERT_EQ(::rmdir(path(kShard).c_str()), 0);
-  ASSERT_EQ(::mkfifo(path(kShard).c_str(), 0600), 0);
+  ASSERT_EQ(::rmdir(path(kPlacedShard).c_str()), 0);
+  ASSERT_EQ(::mkfifo(path(kPlacedShard).c_str(), 0600), 0);
   EXPECT_EQ(only_error().code, Code::NOT_A_FILE) << "and it does not wait for a writer";
 }
 
 TEST_F(TreeTest, AFileThatMayNotBeRead) {
-  put(kShard, a01());
-  ASSERT_EQ(::chmod(path(kShard).c_str(), 0), 0);
+  put(kPlacedShard, a01());
+  ASSERT_EQ(::chmod(path(kPlacedShard).c_str(), 0), 0);
   // Root may read everything, so root looks as nobody.
   constexpr uid_t kNobody = 65534;
   const bool root = ::geteuid() == 0;
@@ -81,7 +81,7 @@ TEST_F(TreeTest, AFileThatMayNotBeRead) {
 }
 
 TEST_F(TreeTest, ADirectoryThatIsNotThere) {
-  list(kShard, a01());
+  list(kPlacedShard, a01());
   const std::atomic<bool> cancel{false};
   const ModelProof proof = prove_model(
       {path("nowhere"), manifest_, ""}, [](const ProofProgress&) {}, cancel);
@@ -90,7 +90,7 @@ TEST_F(TreeTest, ADirectoryThatIsNotThere) {
 }
 
 TEST_F(TreeTest, StraysThatALoaderWouldTake) {
-  put(kShard, a01());
+  put(kPlacedShard, a01());
   for (const char* name : {"consolidated.safetensors", "old.safetensors.index.json", "pytorch_model.bin",
                            "modeling_x.py", "chat_template.jinja", "adapter_config.json"}) {
     write(name, "x");
@@ -105,7 +105,7 @@ TEST_F(TreeTest, StraysThatALoaderWouldTake) {
 }
 
 TEST_F(TreeTest, RemainsOfADownloadAreSaidAndNoFault) {
-  put(kShard, a01());
+  put(kPlacedShard, a01());
   ASSERT_TRUE(platform::make_directories(path(".cache/huggingface/download")).ok());
   write(".cache/huggingface/download/abc.def.incomplete", "x");
   const ModelProof proof = prove();
@@ -120,20 +120,20 @@ TEST_F(TreeTest, ZerosAtTheEndAreNamed) {
   const std::string header = R"({"a":{"dtype":"U8","shape":[65536],"data_offsets":[0,65536]}})";
   const std::string good = shard_of(header, data);
   std::fill(data.begin() + 20000, data.end(), '\0');
-  put_wrong(kShard, shard_of(header, data), good);
+  put_wrong(kPlacedShard, shard_of(header, data), good);
   EXPECT_EQ(only_error().code, Code::ZERO_FILLED);
 }
 
 TEST_F(TreeTest, AFileThatGrowsWhileItIsReadProvesNothing) {
   const std::string content = one_tensor("a", std::string(9u << 20, 'x'));
-  put(kShard, content);
+  put(kPlacedShard, content);
   const std::atomic<bool> cancel{false};
   bool grown = false;
   const ModelProof proof = prove_model(
       {folder_.path(), manifest_, ""},
       [&](const ProofProgress&) {
         if (!std::exchange(grown, true))
-          std::ofstream(path(kShard), std::ios::binary | std::ios::app) << "more";
+          std::ofstream(path(kPlacedShard), std::ios::binary | std::ios::app) << "more";
       },
       cancel);
   ASSERT_EQ(proof.findings.size(), 1u);
@@ -141,13 +141,13 @@ TEST_F(TreeTest, AFileThatGrowsWhileItIsReadProvesNothing) {
 }
 
 TEST_F(TreeTest, IsCancelledBetweenTwoBlocks) {
-  put(kShard, one_tensor("a", std::string(40u << 20, 'x')));
+  put(kPlacedShard, one_tensor("a", std::string(40u << 20, 'x')));
   std::atomic<bool> cancel{false};
   int calls = 0;
   const ModelProof proof = prove_model(
       {folder_.path(), manifest_, ""},
       [&](const ProofProgress& at) {
-        EXPECT_EQ(at.total.count, manifest_.files[kShard].bytes.count);
+        EXPECT_EQ(at.total.count, manifest_.files[kPlacedShard].bytes.count);
         EXPECT_EQ(at.files_total, 1u);
         if (++calls == 2) cancel = true;
       },
@@ -158,7 +158,7 @@ TEST_F(TreeTest, IsCancelledBetweenTwoBlocks) {
 }
 
 TEST_F(TreeTest, SmallFilesMayBeProvenByGitsId) {
-  put(kShard, a01());
+  put(kPlacedShard, a01());
   write("config.json", "hello\n");
   manifest_.files["config.json"] = {Bytes{6}, "", "ce013625030ba8dba906f756967f9e9ca394464a"};
   EXPECT_TRUE(prove().findings.empty());

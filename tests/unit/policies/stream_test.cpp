@@ -32,13 +32,13 @@ StreamVerdict verdict(const std::string& bytes) {
   return read(bytes).verdict_at_end();
 }
 
-struct Case {
+struct StreamCase {
   const char* what;
   std::string bytes;
   StreamVerdict verdict;
 };
 
-std::vector<Case> cases() {
+std::vector<StreamCase> cases() {
   const std::string text = chunk("He") + chunk("llo");
   std::string crlf;
   for (const char c : text + kStop + kDone)
@@ -104,13 +104,13 @@ std::vector<Case> cases() {
 }
 
 TEST(Stream, Verdicts) {
-  for (const Case& c : cases())
+  for (const StreamCase& c : cases())
     EXPECT_EQ(verdict(c.bytes), c.verdict) << c.what;
 }
 
 TEST(Stream, AnySplitOfTheBytesGivesTheSameVerdict) {
   sim::Random random(7);
-  for (const Case& c : cases()) {
+  for (const StreamCase& c : cases()) {
     for (int round = 0; round < 50; ++round) {
       StreamReader reader;
       std::size_t at = 0;
