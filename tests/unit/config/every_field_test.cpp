@@ -50,6 +50,10 @@ const Problem* find(const std::vector<Problem>& problems, const std::string& key
   return nullptr;
 }
 
+void PrintTo(const File& file, std::ostream* out) {
+  *out << file.name;
+}
+
 class EveryField : public testing::TestWithParam<File> {};
 
 TEST_P(EveryField, TheFileItselfIsGood) {

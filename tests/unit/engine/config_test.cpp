@@ -54,6 +54,10 @@ struct Refusal {
   json value;
 };
 
+void PrintTo(const Refusal& refusal, std::ostream* out) {
+  *out << refusal.field;
+}
+
 class Refused : public testing::TestWithParam<Refusal> {};
 
 TEST_P(Refused, IsNamed) {

@@ -57,6 +57,10 @@ struct Bad {
   const char* param;
 };
 
+void PrintTo(const Bad& bad, std::ostream* out) {
+  *out << bad.param;
+}
+
 class BadFields : public testing::TestWithParam<Bad> {};
 
 TEST_P(BadFields, AreNamed) {

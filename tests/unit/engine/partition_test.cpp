@@ -115,7 +115,8 @@ TEST_P(Partition, NeverChangesABit) {
   EXPECT_EQ(generate(threads, 50, GetParam(), false), expected) << "with three threads";
 }
 
-INSTANTIATE_TEST_SUITE_P(Samplings, Partition, testing::Values(Sampling{}, Sampling{0.9F, 0.8F, 17}));
+INSTANTIATE_TEST_SUITE_P(Samplings, Partition, testing::Values(Sampling{}, Sampling{0.9F, 0.8F, 17}),
+                         [](const auto& which) { return which.param.temperature > 0 ? "seeded" : "greedy"; });
 
 TEST(Stage, GreedyOutputVaries) {
   Chain one({{0, 5}}, 1);

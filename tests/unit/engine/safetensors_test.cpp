@@ -38,6 +38,10 @@ struct Broken {
   const char* reason;
 };
 
+void PrintTo(const Broken& broken, std::ostream* out) {
+  *out << broken.reason;
+}
+
 class BrokenHeader : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenHeader, IsRefusedWithTheRule) {

@@ -62,6 +62,10 @@ struct BadRequest {
   const char* field;
 };
 
+void PrintTo(const BadRequest& bad, std::ostream* out) {
+  *out << bad.field;
+}
+
 class BadRequests : public testing::TestWithParam<BadRequest> {};
 
 TEST_P(BadRequests, NameTheField) {

@@ -106,6 +106,10 @@ struct Refusal {
   const char* named;
 };
 
+void PrintTo(const Refusal& refusal, std::ostream* out) {
+  *out << refusal.pointer;
+}
+
 class Refused : public testing::TestWithParam<Refusal> {};
 
 TEST_P(Refused, IsNamed) {
