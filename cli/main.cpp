@@ -8,10 +8,12 @@
 #include "cli/demo_command.hpp"
 #include "cli/incidents_command.hpp"
 #include "cli/intention_command.hpp"
+#include "cli/manifest_command.hpp"
 #include "cli/output.hpp"
 #include "cli/pki_command.hpp"
 #include "cli/status_command.hpp"
 #include "cli/terminal.hpp"
+#include "cli/verify_command.hpp"
 
 namespace {
 
@@ -49,6 +51,8 @@ int run(int argc, char** argv) {
   add_intentions(app, global, exit_status);
   add_status(app, global, exit_status);
   add_incidents(app, global, exit_status);
+  add_verify(app, global, exit_status);
+  add_manifest(app, global, exit_status);
   add_config(app, global, exit_status);
   add_pki(app, global, exit_status);
   add_demo(app, global, exit_status);

@@ -163,12 +163,16 @@ struct StageEventAck {
 
 struct ManifestFile {
   Bytes bytes;
-  std::string sha256;    // 64 hex digits, or empty
-  std::string git_sha1;  // 40 hex digits, or empty
+  std::string sha256;                 // 64 hex digits, or empty
+  std::string git_sha1;               // 40 hex digits, or empty
+  Bytes block_bytes{};                // size of each block below but the last; 0: none
+  std::vector<std::string> blocks{};  // SHA-256 of each, as 64 hex digits: names the part that differs
   TROIKA_FIELDS(ManifestFile, "manifest_file") {
     v.required("bytes", m.bytes);
     v.optional("sha256", m.sha256);
     v.optional("git_sha1", m.git_sha1);
+    v.optional("block_bytes", m.block_bytes);
+    v.optional("blocks", m.blocks);
   }
 };
 

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <new>
 
 #include "agent/model/body.hpp"
-#include "agent/model/digest.hpp"
-#include "agent/model/file_reader.hpp"
+#include "agent/model/sha256/sha256.hpp"
 
 namespace troika::model {
 namespace {
+
+constexpr std::size_t kPage = 4096;
 
 bool is_json_file(std::string_view name) {
   return name.size() >= 5 && name.substr(name.size() - 5) == ".json";
@@ -65,13 +64,6 @@ Finding of_size(const std::string& name, std::uint64_t bytes, std::uint64_t must
                   {is_short ? "short_by" : "over_by", signed_of(difference)}});
 }
 
-Finding unreadable(const std::string& name, const Error& error) {
-  if (error.reason == "not a regular file")
-    return finding(Code::NOT_A_FILE, {}, name, name + " is not a regular file", "put the file in its place");
-  return finding(Code::UNREADABLE, {}, name, error.message(),
-                 "give the agent's user the right to read it; check the disk");
-}
-
 // A shard by its own rules; leaves facts.finding empty where it is whole.
 void look_at_shard(const FileReader& reader, const std::string& head, const ManifestFile& expected,
                    FileFacts& facts) {
@@ -122,8 +114,8 @@ bool all_zero(const char* data, std::size_t size) {
 class ZeroTail {
  public:
   void take(const char* block, std::size_t size) {
-    for (std::size_t at = 0; at < size; at += FileReader::kPage) {
-      const std::size_t part = std::min(FileReader::kPage, size - at);
+    for (std::size_t at = 0; at < size; at += kPage) {
+      const std::size_t part = std::min(kPage, size - at);
       length_ = all_zero(block + at, part) ? length_ + part : 0;
     }
   }
@@ -133,26 +125,87 @@ class ZeroTail {
   std::uint64_t length_ = 0;
 };
 
-struct FreeAligned {
-  void operator()(char* memory) const { ::operator delete[](memory, std::align_val_t{FileReader::kPage}); }
+// Where the bytes of a file differ from what its manifest says, as far as that can be told.
+struct Where {
+  std::uint64_t zeros = 0;                   // at its end
+  std::optional<std::uint64_t> first_block;  // of the manifest's blocks
+  std::uint64_t wrong_blocks = 0;
 };
 
-Finding of_bytes(const FileFacts& facts, const ManifestFile& expected, const std::string& found,
-                 std::uint64_t zeros) {
+Result<Where> find_damage(FileReader& file, const ManifestFile& expected) {
+  constexpr std::size_t kPiece = 1u << 20;
+  const AlignedBytes buffer = aligned_bytes(kPiece);
+  Where where;
+  ZeroTail zeros;
+  Sha256 block;
+  std::uint64_t in_block = 0;
+  std::size_t number = 0;
+  const auto end_block = [&] {
+    if (number < expected.blocks.size() && block.hex() != expected.blocks[number]) {
+      if (!where.first_block) where.first_block = number;
+      ++where.wrong_blocks;
+    }
+    block = Sha256{};
+    in_block = 0;
+    ++number;
+  };
+  for (std::uint64_t offset = 0; offset < file.stamp().bytes; offset += kPiece) {
+    std::size_t got = file.read_cached(offset, buffer.get(), kPiece);
+    if (got == 0) {
+      TROIKA_TRY(read, file.read_past_cache(offset, buffer.get(), kPiece));
+      got = read;
+    }
+    if (got == 0) break;
+    zeros.take(buffer.get(), got);
+    for (std::size_t at = 0; at < got && expected.block_bytes.count != 0;) {
+      const auto part = std::min<std::uint64_t>(got - at, expected.block_bytes.count - in_block);
+      block.update(buffer.get() + at, part);
+      at += part;
+      in_block += part;
+      if (in_block == expected.block_bytes.count) end_block();
+    }
+  }
+  if (in_block > 0) end_block();
+  where.zeros = zeros.bytes();
+  return where;
+}
+
+Finding of_bytes(const std::string& file, const ManifestFile& expected, const std::string& found,
+                 const Where& where) {
   const std::string& wanted = expected.sha256.empty() ? expected.git_sha1 : expected.sha256;
-  Evidence evidence{{"expected", wanted}, {"found", found}, {"zero_bytes_at_the_end", signed_of(zeros)}};
-  if (zeros >= FileReader::kPage)
+  Evidence evidence{
+      {"expected", wanted}, {"found", found}, {"zero_bytes_at_the_end", signed_of(where.zeros)}};
+  std::string place;
+  if (where.first_block) {
+    const std::uint64_t begin = *where.first_block * expected.block_bytes.count;
+    const std::uint64_t end = std::min(begin + expected.block_bytes.count, expected.bytes.count);
+    evidence.emplace_back("block", signed_of(*where.first_block));
+    evidence.emplace_back("block_begin", signed_of(begin));
+    evidence.emplace_back("block_end", signed_of(end));
+    evidence.emplace_back("wrong_blocks", signed_of(where.wrong_blocks));
+    place = "; wrong in bytes " + std::to_string(begin) + " to " + std::to_string(end) + " (block " +
+            std::to_string(*where.first_block) + ")";
+    if (where.wrong_blocks > 1) place += " and " + std::to_string(where.wrong_blocks - 1) + " more blocks";
+  }
+  if (where.zeros >= kPage)
     return finding(
-        Code::ZERO_FILLED, {}, facts.name,
-        facts.name + " has the right size and other bytes: its last " + std::to_string(zeros) + " are zeros",
+        Code::ZERO_FILLED, {}, file,
+        file + " has the right size and other bytes: its last " + std::to_string(where.zeros) + " are zeros",
         "look for file system errors in the kernel's log, then fetch the file again", std::move(evidence));
-  return finding(Code::HASH_MISMATCH, {}, facts.name,
-                 facts.name + " has the right size and other bytes: digest " + found.substr(0, 16) +
-                     "..., expected " + wanted.substr(0, 16) + "...",
+  return finding(Code::HASH_MISMATCH, {}, file,
+                 file + " has the right size and other bytes: digest " + found.substr(0, 16) +
+                     "..., expected " + wanted.substr(0, 16) + "..." + place,
                  "fetch the file again, from a source whose digest is right", std::move(evidence));
 }
 
 }  // namespace
+
+Finding unreadable(const std::string& name, const Error& error) {
+  if (error.reason == "not a regular file")
+    return finding(Code::NOT_A_FILE, {}, name, name + " is not a regular file", "put the file in its place");
+  return finding(Code::UNREADABLE, {}, name, error.message(),
+                 "give the agent's user the right to read it; check the disk");
+}
 
 FileFacts look_at_file(const ModelRoot& root, const std::string& name, const ManifestFile& expected) {
   FileFacts facts;
@@ -181,48 +234,30 @@ FileFacts look_at_file(const ModelRoot& root, const std::string& name, const Man
   return facts;
 }
 
-Reading read_file(const FileFacts& facts, const ManifestFile& expected,
-                  const std::function<bool(std::size_t)>& advance) {
+Reading judge_bytes(FileReader& file, const std::string& name, const ManifestFile& expected,
+                    std::uint64_t bytes_read, const std::string& sha256, const std::string& git_sha1) {
   Reading reading;
-  auto reader = FileReader::open(facts.path);
-  if (!reader.ok()) {
-    reading.finding = unreadable(facts.name, reader.error());
+  const auto unchanged = [&] {
+    const auto after = file.stamp_now();
+    return after.ok() && *after == file.stamp();
+  };
+  const auto changed = [&] {
+    reading.finding = finding(Code::CHANGED_WHILE_READ, {}, name, name + " changed while it was read",
+                              "find out what writes into the model directory; verify again when it is done");
     return reading;
-  }
-  const std::unique_ptr<char[], FreeAligned> buffer{
-      new (std::align_val_t{FileReader::kPage}) char[FileReader::kBlock]};
-  Hasher sha256 = Hasher::sha256();
-  Hasher git = Hasher::git_blob(reader->stamp().bytes);
+  };
+  if (!unchanged() || bytes_read != file.stamp().bytes) return changed();
+  reading.sha256 = sha256;
+  if (expected.sha256.empty() && expected.git_sha1.empty()) return reading;
   const bool by_git = expected.sha256.empty();
-  ZeroTail zeros;
-  std::uint64_t total = 0;
-  for (std::uint64_t block = 0;; ++block) {
-    const auto got = reader->read_block(block, buffer.get());
-    if (!got.ok()) {
-      reading.finding = unreadable(facts.name, got.error());
-      return reading;
-    }
-    sha256.update(buffer.get(), *got);
-    if (by_git) git.update(buffer.get(), *got);
-    zeros.take(buffer.get(), *got);
-    total += *got;
-    if (!advance(*got)) {
-      reading.cancelled = true;
-      return reading;
-    }
-    if (*got < FileReader::kBlock) break;
-  }
-  const auto after = reader->stamp_now();
-  if (!after.ok() || *after != reader->stamp() || total != reader->stamp().bytes) {
-    reading.finding =
-        finding(Code::CHANGED_WHILE_READ, {}, facts.name, facts.name + " changed while it was read",
-                "find out what writes into the model directory; verify again when it is done");
-    return reading;
-  }
-  reading.sha256 = sha256.hex();
-  const std::string found = by_git ? git.hex() : reading.sha256;
-  if (found != (by_git ? expected.git_sha1 : expected.sha256))
-    reading.finding = of_bytes(facts, expected, found, zeros.bytes());
+  const std::string& found = by_git ? git_sha1 : sha256;
+  if (found == (by_git ? expected.git_sha1 : expected.sha256)) return reading;
+  const auto where = find_damage(file, expected);
+  if (!unchanged()) return changed();
+  if (!where.ok())
+    reading.finding = unreadable(name, where.error());
+  else
+    reading.finding = of_bytes(name, expected, found, *where);
   return reading;
 }
 

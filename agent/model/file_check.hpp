@@ -1,13 +1,12 @@
 // One file of the manifest: first what can be told without reading it all, then its bytes.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/model/file_reader.hpp"
 #include "agent/model/manifest.hpp"
 #include "agent/model/place.hpp"
 #include "agent/model/safetensors.hpp"
@@ -27,13 +26,18 @@ struct FileFacts {
 // Order of causes: what the bytes are, then the header, then the size (codes of docs).
 FileFacts look_at_file(const ModelRoot& root, const std::string& name, const ManifestFile& expected);
 
+// What reading every byte told.
 struct Reading {
-  std::string sha256;
-  bool cancelled = false;
-  std::optional<Finding> finding;  // HASH_MISMATCH, ZERO_FILLED, CHANGED_WHILE_READ, UNREADABLE, ...
+  std::vector<std::string> blocks{};  // their digests, where they were asked for
+  std::string sha256;                 // empty: not read to the end
+  std::optional<Finding> finding;     // HASH_MISMATCH, ZERO_FILLED, CHANGED_WHILE_READ, UNREADABLE
 };
-// Reads every byte. `advance` gets the bytes of each block and says whether to go on.
-Reading read_file(const FileFacts& facts, const ManifestFile& expected,
-                  const std::function<bool(std::size_t)>& advance);
+
+Finding unreadable(const std::string& name, const Error& error);
+// The digests are those of `bytes_read` bytes; without expected ones only whether the file stayed the same is
+// judged. Where they are not the expected ones the file is read once more, to say where: zeros at its end, or
+// the first block that differs.
+Reading judge_bytes(FileReader& file, const std::string& name, const ManifestFile& expected,
+                    std::uint64_t bytes_read, const std::string& sha256, const std::string& git_sha1);
 
 }  // namespace troika::model

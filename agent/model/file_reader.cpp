@@ -1,8 +1,8 @@
 #include "agent/model/file_reader.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ ssize_t read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
     // A direct read that came short ended at the file's end; going on from there would not be aligned.
-    if (done % FileReader::kPage != 0) break;
+    if (done % kReadAlignment != 0) break;
   }
   return static_cast<ssize_t>(done);
 }
@@ -41,28 +41,13 @@ ssize_t read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset
 
 FileReader::FileReader(std::string path, platform::UniqueFd fd, FileStamp stamp)
     : path_(std::move(path)), fd_(std::move(fd)), stamp_(stamp) {
-  direct_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY));
+  direct_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (direct_) {
     // The name may have changed hands between the two opens.
     struct stat facts {};
     if (::fstat(direct_.get(), &facts) != 0 || facts.st_ino != stamp_.inode || facts.st_dev != stamp_.device)
       direct_.reset();
   }
-  if (stamp_.bytes > 0) {
-    map_ = ::mmap(nullptr, stamp_.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
-    if (map_ == MAP_FAILED) map_ = nullptr;
-  }
-}
-
-FileReader::FileReader(FileReader&& other) noexcept
-    : path_(std::move(other.path_)),
-      fd_(std::move(other.fd_)),
-      direct_(std::move(other.direct_)),
-      stamp_(other.stamp_),
-      map_(std::exchange(other.map_, nullptr)) {}
-
-FileReader::~FileReader() {
-  if (map_ != nullptr) ::munmap(map_, stamp_.bytes);
 }
 
 Result<FileReader> FileReader::open(const std::string& path) {
@@ -96,25 +81,25 @@ Result<std::string> FileReader::read_at(std::uint64_t offset, std::size_t bytes)
   return text;
 }
 
-bool FileReader::cached(std::uint64_t offset, std::size_t bytes) const {
-  if (map_ == nullptr || offset >= stamp_.bytes) return false;
-  const std::size_t length = std::min<std::uint64_t>(bytes, stamp_.bytes - offset);
-  std::array<unsigned char, kBlock / kPage> pages;
-  if (::mincore(static_cast<char*>(map_) + offset, length, pages.data()) != 0) return false;
-  const auto end = pages.begin() + static_cast<std::ptrdiff_t>((length + kPage - 1) / kPage);
-  return std::all_of(pages.begin(), end, [](unsigned char page) { return (page & 1) != 0; });
+std::size_t FileReader::read_cached(std::uint64_t offset, char* buffer, std::size_t bytes) const {
+  if (offset >= stamp_.bytes) return 0;
+  const std::size_t wanted = std::min<std::uint64_t>(bytes, stamp_.bytes - offset);
+  iovec part{buffer, wanted};
+  const ssize_t got = ::preadv2(fd_.get(), &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  return got == static_cast<ssize_t>(wanted) ? wanted : 0;
 }
 
-Result<std::size_t> FileReader::read_block(std::uint64_t index, char* buffer) {
-  const std::uint64_t offset = index * kBlock;
-  if (direct_ && !cached(offset, kBlock)) {
-    const ssize_t got = read_fully(direct_.get(), buffer, kBlock, offset);
+Result<std::size_t> FileReader::read_past_cache(std::uint64_t offset, char* buffer, std::size_t bytes) {
+  if (direct_) {
+    const ssize_t got = read_fully(direct_.get(), buffer, bytes, offset);
     if (got >= 0) return static_cast<std::size_t>(got);
     if (errno != EINVAL) return system_error("read", path_, errno);
     direct_.reset();  // the file system takes the flag and not the read
   }
-  const ssize_t got = read_fully(fd_.get(), buffer, kBlock, offset);
+  const ssize_t got = read_fully(fd_.get(), buffer, bytes, offset);
   if (got < 0) return system_error("read", path_, errno);
+  // It was not in the cache before (read_cached).
+  ::posix_fadvise(fd_.get(), static_cast<off_t>(offset), got, POSIX_FADV_DONTNEED);
   return static_cast<std::size_t>(got);
 }
 

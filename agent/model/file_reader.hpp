@@ -1,10 +1,11 @@
-// Reads a file from its beginning to its end without pushing anything out of the page cache, and without
-// filling it: what is cached is read from there, what is not is read past it. Modes 30 and 66: hashing 168 GB
-// must not make the next engine believe that memory is gone.
+// The bytes of one regular file. What lies in the page cache already is taken from there, everything else is
+// read past it, so that a proof of 168 GB leaves the cache as it was.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <string>
 
 #include "platform/unique_fd.hpp"
@@ -23,35 +24,42 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
+// What a direct read wants of its buffer, offset and size.
+inline constexpr std::size_t kReadAlignment = 4096;
+
+struct FreeAligned {
+  void operator()(char* memory) const { ::operator delete[](memory, std::align_val_t{kReadAlignment}); }
+};
+using AlignedBytes = std::unique_ptr<char[], FreeAligned>;
+inline AlignedBytes aligned_bytes(std::size_t size) {
+  return AlignedBytes{new (std::align_val_t{kReadAlignment}) char[size]};
+}
+
 class FileReader {
  public:
-  static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t kBlock = 4u << 20;
-
   // Follows links. A thing that is not a regular file is an error with reason "not a regular file".
   static Result<FileReader> open(const std::string& path);
-  FileReader(FileReader&& other) noexcept;
-  FileReader& operator=(FileReader&&) = delete;
-  ~FileReader();
+  FileReader(FileReader&&) noexcept = default;
+  FileReader& operator=(FileReader&&) noexcept = default;
 
   const FileStamp& stamp() const { return stamp_; }
   Result<FileStamp> stamp_now() const;
 
   // Any part, through the cache: for headers.
   Result<std::string> read_at(std::uint64_t offset, std::size_t bytes) const;
-  // Block `index` of kBlock bytes into `buffer` (aligned to 4096, kBlock long): how many bytes came, fewer
-  // only at the file's end.
-  Result<std::size_t> read_block(std::uint64_t index, char* buffer);
+  // All of the wanted bytes if they lie in the page cache, at once; else 0 and nothing is read.
+  std::size_t read_cached(std::uint64_t offset, char* buffer, std::size_t bytes) const;
+  // The wanted bytes, past the page cache: how many came, fewer only at the file's end. All three are
+  // multiples of kReadAlignment.
+  Result<std::size_t> read_past_cache(std::uint64_t offset, char* buffer, std::size_t bytes);
 
  private:
   FileReader(std::string path, platform::UniqueFd fd, FileStamp stamp);
-  bool cached(std::uint64_t offset, std::size_t bytes) const;
 
   std::string path_;
   platform::UniqueFd fd_;
   platform::UniqueFd direct_;  // O_DIRECT; none where the file system lacks it
   FileStamp stamp_;
-  void* map_ = nullptr;  // never touched: only asked which of its pages are in memory
 };
 
 }  // namespace troika::model

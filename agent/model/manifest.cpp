@@ -13,12 +13,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLongestName = 1024;
 constexpr std::size_t kMostFiles = 100'000;
-
-bool hex(std::string_view text, std::size_t digits) {
-  return text.size() == digits && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
-}
+constexpr std::uint64_t kSmallestBlock = 65'536;
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -38,12 +33,14 @@ std::string_view wrong_with_name(std::string_view name) {
   }
 }
 
-Json json_of(const Manifest& manifest) {
+Json json_of(const Manifest& manifest, bool with_blocks) {
   Json files = Json::object();
   for (const auto& [name, file] : manifest.files) {
     Json entry{{"bytes", file.bytes.count}};
     if (!file.sha256.empty()) entry["sha256"] = file.sha256;
     if (!file.git_sha1.empty()) entry["git_sha1"] = file.git_sha1;
+    if (with_blocks && !file.blocks.empty())
+      entry["blocks"] = Json{{"bytes", file.block_bytes.count}, {"sha256", file.blocks}};
     files[name] = std::move(entry);
   }
   return Json{
@@ -61,6 +58,27 @@ Result<std::string> text_field(const Json& object, const char* key, const std::s
   return found->get<std::string>();
 }
 
+// "blocks": {"bytes": 8388608, "sha256": ["...", ...]}; may be missing.
+Status read_blocks(const Json& entry, const std::string& name, const std::string& subject,
+                   ManifestFile& file) {
+  const auto blocks = entry.find("blocks");
+  if (blocks == entry.end()) return Done{};
+  const auto bad = [&](const std::string& what) {
+    return wrong(subject, "files." + name + ".blocks" + what);
+  };
+  if (!blocks->is_object()) return bad(" must be an object");
+  const auto bytes = blocks->find("bytes");
+  if (bytes == blocks->end() || !bytes->is_number_unsigned()) return bad(".bytes must be a whole number");
+  const auto digests = blocks->find("sha256");
+  if (digests == blocks->end() || !digests->is_array()) return bad(".sha256 must be a list");
+  file.block_bytes = Bytes{bytes->get<std::uint64_t>()};
+  for (const Json& digest : *digests) {
+    if (!digest.is_string()) return bad(".sha256 must hold strings");
+    file.blocks.push_back(digest.get<std::string>());
+  }
+  return Done{};
+}
+
 Result<ManifestFile> file_of(const Json& entry, const std::string& name, const std::string& subject) {
   if (!entry.is_object()) return wrong(subject, "files." + name + " must be an object");
   const auto bytes = entry.find("bytes");
@@ -68,7 +86,20 @@ Result<ManifestFile> file_of(const Json& entry, const std::string& name, const s
     return wrong(subject, "files." + name + ".bytes must be a whole number from 0");
   TROIKA_TRY(sha256, text_field(entry, "sha256", subject));
   TROIKA_TRY(git_sha1, text_field(entry, "git_sha1", subject));
-  return ManifestFile{Bytes{bytes->get<std::uint64_t>()}, sha256, git_sha1};
+  ManifestFile file{Bytes{bytes->get<std::uint64_t>()}, sha256, git_sha1, Bytes{}, {}};
+  TROIKA_CHECK(read_blocks(entry, name, subject, file));
+  return file;
+}
+
+Status check_blocks(const std::string& name, const ManifestFile& file, const std::string& subject) {
+  if (file.blocks.empty()) return Done{};
+  const std::uint64_t size = file.block_bytes.count;
+  if (size < kSmallestBlock || file.blocks.size() != (file.bytes.count + size - 1) / size)
+    return wrong(subject, name + ": blocks must be of 65536 bytes or more and cover the file");
+  for (const std::string& digest : file.blocks)
+    if (!is_hex(digest, 64))
+      return wrong(subject, name + ": digests of blocks must be 64 lower-case hexadecimal digits");
+  return Done{};
 }
 
 }  // namespace
@@ -99,11 +130,11 @@ Result<Manifest> read_manifest(const std::string& path) {
 }
 
 std::string write_manifest(const Manifest& manifest) {
-  return json_of(manifest).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_of(manifest, true).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string manifest_digest(const Manifest& manifest) {
-  return sha256_hex(json_of(manifest).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return sha256_hex(json_of(manifest, false).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 Status check_manifest(const Manifest& manifest, const std::string& subject) {
@@ -114,12 +145,19 @@ Status check_manifest(const Manifest& manifest, const std::string& subject) {
       return wrong(subject, "file name \"" + name + "\": " + std::string(reason));
     if (file.sha256.empty() && file.git_sha1.empty())
       return wrong(subject, name + " has neither sha256 nor git_sha1: nothing would prove it");
-    if (!file.sha256.empty() && !hex(file.sha256, 64))
+    if (!file.sha256.empty() && !is_hex(file.sha256, 64))
       return wrong(subject, name + ": sha256 must be 64 lower-case hexadecimal digits");
-    if (!file.git_sha1.empty() && !hex(file.git_sha1, 40))
+    if (!file.git_sha1.empty() && !is_hex(file.git_sha1, 40))
       return wrong(subject, name + ": git_sha1 must be 40 lower-case hexadecimal digits");
+    TROIKA_CHECK(check_blocks(name, file, subject));
   }
   return Done{};
+}
+
+bool is_hex(std::string_view text, std::size_t digits) {
+  return text.size() == digits && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
 }
 
 bool is_shard(std::string_view name) {

@@ -16,20 +16,22 @@ using protocol::ManifestFile;
 inline constexpr Bytes kLargestManifest{64u << 20};  // block digests of 168 GB take 2 MB
 
 // {"format":1,"model":"...","revision":"...","files":{"NAME":{"bytes":N,"sha256":"..."}}}; a file may have
-// "git_sha1" in place of sha256. Other fields ("blocks") are left aside. `subject` names it in errors.
+// "git_sha1" in place of sha256, and "blocks":{"bytes":8388608,"sha256":["...",...]} besides. Other fields
+// are left aside. `subject` names it in errors.
 Result<Manifest> parse_manifest(std::string_view text, const std::string& subject);
 Result<Manifest> read_manifest(const std::string& path);
 std::string write_manifest(const Manifest& manifest);
 
-// SHA-256 of the canonical form: write_manifest without line breaks or spaces, keys sorted. Equal for equal
-// content.
+// SHA-256 of the canonical form: write_manifest without blocks, line breaks or spaces, keys sorted. Equal for
+// equal content.
 std::string manifest_digest(const Manifest& manifest);
 
 // What a manifest must keep wherever it came from: names stay inside the directory, every file has a digest
 // of the right form, there is at least one file.
 Status check_manifest(const Manifest& manifest, const std::string& subject);
 
-bool is_shard(std::string_view name);  // *.safetensors
-bool is_index(std::string_view name);  // *.safetensors.index.json
+bool is_hex(std::string_view text, std::size_t digits);  // lower-case
+bool is_shard(std::string_view name);                    // *.safetensors
+bool is_index(std::string_view name);                    // *.safetensors.index.json
 
 }  // namespace troika::model

@@ -1,6 +1,7 @@
 #include "agent/model/proof.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -114,37 +115,49 @@ class Proof {
     missing.evidence.emplace_back("first_tensor", first);
   }
 
+  // Every file that nothing is known against yet.
   void read_all() {
+    std::vector<CrewTask> tasks;
+    std::vector<FileFacts*> files;
     for (FileFacts& file : facts_) {
-      const ManifestFile& expected = plan_.manifest.files.at(file.name);
-      progress_at_.file = file.name;
-      FileProof line{file.name, Bytes{file.bytes}, {}, "ok"};
-      if (!file.finding && !proof_.cancelled) read_one(file, expected, line);
-      if (file.finding) {
-        line.status = name(file.finding->code);
-        const bool of_revision = other_revision_ && is_shard(file.name);
-        if (!of_revision) add(*file.finding);
-      } else if (proof_.cancelled) {
-        line.status = "not_read";
-      } else {
-        ++proof_.files;
-        proof_.shards += is_shard(file.name) ? 1 : 0;
-      }
-      proof_.list.push_back(std::move(line));
-      ++progress_at_.files_done;
+      if (file.finding || !plan_.read_bytes) continue;
+      tasks.push_back({file.name, file.path, file.bytes, plan_.manifest.files.at(file.name), 0});
+      files.push_back(&file);
     }
-    progress_(progress_at_);
+    const auto already = static_cast<std::uint32_t>(facts_.size() - files.size());
+    auto readings = read_files(
+        tasks, plan_.crew,
+        [&](const CrewProgress& now) {
+          proof_.bytes = Bytes{now.bytes};
+          progress_at_.done = Bytes{now.bytes};
+          progress_at_.files_done = already + now.files;
+          progress_at_.file = now.file;
+          progress_(progress_at_);
+        },
+        cancel_);
+    std::map<std::string, Reading> by_name;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      files[i]->finding = readings[i].finding;
+      by_name[files[i]->name] = std::move(readings[i]);
+    }
+    for (const FileFacts& file : facts_)
+      list(file, by_name[file.name].sha256);
+    (void)cancelled();
   }
 
-  void read_one(FileFacts& file, const ManifestFile& expected, FileProof& line) {
-    Reading reading = read_file(file, expected, [this](std::size_t bytes) {
-      proof_.bytes += Bytes{bytes};
-      progress_at_.done += Bytes{bytes};
-      progress_(progress_at_);
-      return !cancelled();
-    });
-    line.sha256 = reading.sha256;
-    if (reading.finding) file.finding = std::move(reading.finding);
+  void list(const FileFacts& file, const std::string& sha256) {
+    FileProof line{file.name, Bytes{file.bytes}, sha256, "ok"};
+    if (file.finding) {
+      line.status = name(file.finding->code);
+      const bool of_revision = other_revision_ && is_shard(file.name);
+      if (!of_revision) add(*file.finding);
+    } else if (sha256.empty()) {
+      line.status = "not_read";
+    } else {
+      ++proof_.files;
+      proof_.shards += is_shard(file.name) ? 1 : 0;
+    }
+    proof_.list.push_back(std::move(line));
   }
 
   bool cancelled() {

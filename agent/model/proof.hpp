@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/model/crew.hpp"
 #include "agent/model/manifest.hpp"
 #include "vocabulary/finding.hpp"
 #include "vocabulary/units.hpp"
@@ -19,6 +20,8 @@ struct ProofPlan {
   std::string directory;
   Manifest manifest;
   std::string node;  // put into the findings
+  CrewOptions crew{};
+  bool read_bytes = true;  // false: names, sizes, headers and index alone
 };
 
 struct ProofProgress {
@@ -48,7 +51,7 @@ struct ModelProof {
   std::vector<Finding> findings;  // verdict_of: the verdict
 };
 
-// `progress` comes after every block of a few MiB, in the calling thread. `cancel` is looked at as often; a
+// `progress` comes a few times a second, in the calling thread. `cancel` is looked at after every MiB; a
 // cancelled proof has no verdict.
 ModelProof prove_model(const ProofPlan& plan, const std::function<void(const ProofProgress&)>& progress,
                        const std::atomic<bool>& cancel);

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "cli/demo/demo.hpp"
-#include "cli/demo/interrupt.hpp"
 #include "cli/demo/kept.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/local/sweep.hpp"
 #include "cli/output.hpp"
 #include "cli/report.hpp"
@@ -27,7 +27,7 @@ constexpr std::array<Step, 8> kSteps{show_start,        show_answer,       show_
                                      show_killed_agent, show_incidents};
 
 bool must_stop() {
-  return interrupted_by() != 0 || !story_is_read();
+  return cli::interrupted_by() != 0 || !story_is_read();
 }
 
 Status sweep_leftovers(Story& story) {
@@ -104,13 +104,13 @@ int tell(Story& story, const RunOptions& options) {
 }  // namespace
 
 int run_demo(const RunOptions& options) {
-  note_interrupts();
+  cli::note_interrupts();
   Story story(platform::now());
   const int status = tell(story, options);
-  if (const int signal = interrupted_by(); signal != 0 && status != cli::kGood) {
+  if (const int signal = cli::interrupted_by(); signal != 0 && status != cli::kGood) {
     story.tell(
         fmt::format("interrupted by signal {}: every process was ended and the folder removed", signal));
-    return 128 + signal;
+    return cli::exit_status_of(signal);
   }
   if (status == cli::kGood)
     story.tell(fmt::format("all {} steps were seen, in {:.0f} s", story.steps(), story.seconds()));

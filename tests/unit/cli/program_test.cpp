@@ -49,6 +49,52 @@ nlohmann::json trouble_of(const Ran& ran) {
   return json;
 }
 
+// A shard of one tensor; header and data agree.
+std::string a_shard() {
+  const std::string header = R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})";
+  std::string length(8, '\0');
+  length[0] = static_cast<char>(header.size());
+  return length + header + "data";
+}
+
+TEST(TroikaVerify, TellsGoodBadAndCannotTell) {
+  const Folder folder, model;
+  const std::string manifest = folder / "manifest.json";
+  write(model / "model.safetensors", a_shard());
+  write(model / "config.json", "{}");
+  const Ran created = troika(folder, "manifest create --name org/m --model " + model.path());
+  ASSERT_EQ(created.status, kGood) << created.err;
+  write(manifest, created.out);
+  const std::string arguments = "verify --model " + model.path() + " --manifest " + manifest;
+  const Ran good = troika(folder, arguments + " --json");
+  EXPECT_EQ(good.status, kGood) << good.err;
+  const auto document = nlohmann::json::parse(good.out);
+  EXPECT_EQ(document["verdict"], "ok");
+  EXPECT_EQ(document["files"].size(), 2u);
+  EXPECT_EQ(document["tensors"], 1);
+  EXPECT_EQ(document["bytes"], a_shard().size() + 2);
+  std::string wrong = a_shard();
+  wrong.back() ^= 1;
+  write(model / "model.safetensors", wrong);
+  const Ran bad = troika(folder, arguments);
+  EXPECT_EQ(bad.status, kWrong);
+  EXPECT_NE(bad.out.find("HASH_MISMATCH model.safetensors"), std::string::npos) << bad.out;
+  const Ran unpinned = troika(folder, "verify --json --model " + model.path());
+  EXPECT_EQ(unpinned.status, kCannotTell);
+  EXPECT_EQ(trouble_of(unpinned)["verdict"], "cannot_tell");
+  EXPECT_EQ(troika(folder, "verify --model " + model.path() + " --manifest /nonexistent").status, kUsage);
+}
+
+// Every node would be held to it.
+TEST(TroikaManifest, ABrokenDirectoryIsNotPinned) {
+  const Folder folder, model;
+  write(model / "model.safetensors", a_shard() + "more");
+  const Ran created = troika(folder, "manifest create --name org/m --model " + model.path());
+  EXPECT_EQ(created.status, kWrong);
+  EXPECT_EQ(created.out, "");
+  EXPECT_NE(created.err.find("model.safetensors"), std::string::npos) << created.err;
+}
+
 TEST(TroikaJson, AFileThatCannotBeReadIsADocumentToo) {
   const Folder folder;
   const Ran ran = troika(folder, "config check --json /nonexistent.toml");

@@ -1,9 +1,9 @@
-#include "cli/demo/interrupt.hpp"
+#include "cli/interrupt.hpp"
 
 #include <atomic>
 #include <csignal>
 
-namespace troika::demo {
+namespace troika::cli {
 namespace {
 
 std::atomic<int> noted = 0;
@@ -29,4 +29,4 @@ int interrupted_by() {
   return noted;
 }
 
-}  // namespace troika::demo
+}  // namespace troika::cli

@@ -1,0 +1,225 @@
+#include "agent/model/pin.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "agent/model/place.hpp"
+#include "agent/model/strict_json.hpp"
+#include "platform/files.hpp"
+
+namespace troika::model {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int kDeepest = 8;  // folders within one another
+constexpr std::size_t kMostFiles = 100'000;
+constexpr Bytes kLargestMetadata{64u << 10};
+constexpr const char* kMetadataFolder = ".cache/huggingface/download";
+
+// "org/name" of .../models--org--name/...; empty: not in such a cache.
+std::string model_of_path(const fs::path& path) {
+  constexpr std::string_view kBegin = "models--";
+  for (const fs::path& part : path) {
+    std::string text = part.string();
+    if (!text.starts_with(kBegin)) continue;
+    text.erase(0, kBegin.size());
+    if (const auto at = text.find("--"); at != std::string::npos) text.replace(at, 2, "/");
+    return text;
+  }
+  return {};
+}
+
+std::string last_name(const fs::path& path) {
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
+// Names of regular files, links followed, by their path below `directory`.
+Status list_files(const fs::path& directory, const std::string& below, int depth,
+                  std::vector<std::string>& names) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator at(directory / below, error), end; !error && at != end; at.increment(error))
+    entries.push_back(*at);
+  if (error) return Error{"list", (directory / below).string(), error.message()};
+  std::sort(entries.begin(), entries.end());
+  for (const auto& entry : entries) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.')) continue;
+    const std::string path = below.empty() ? name : below + "/" + name;
+    if (entry.is_directory(error) && !entry.is_symlink(error)) {
+      if (depth == kDeepest) return Error{"list", path, "folders deeper than 8 are not a model's"};
+      TROIKA_CHECK(list_files(directory, path, depth + 1, names));
+    } else {
+      names.push_back(path);
+    }
+    if (names.size() > kMostFiles) return Error{"list", directory.string(), "more than 100000 files"};
+  }
+  return Done{};
+}
+
+// Git's ids have 40 digits, LFS objects' SHA-256 64.
+Result<ManifestFile> by_etag(const std::string& etag, std::uint64_t bytes, const std::string& name) {
+  if (is_hex(etag, 64)) return ManifestFile{Bytes{bytes}, etag, ""};
+  if (is_hex(etag, 40)) return ManifestFile{Bytes{bytes}, "", etag};
+  return Error{"take the digest of", name, "\"" + etag.substr(0, 80) + "\" is neither SHA-256 nor a Git id"};
+}
+
+std::optional<std::string> text_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
+}
+std::optional<std::uint64_t> number_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<std::uint64_t>();
+}
+
+Result<ManifestFile> file_of_tree(const Json& entry, const std::string& name, const std::string& path) {
+  const auto wrong = [&](const std::string& what) { return Error{"import", path, "files." + name + what}; };
+  if (!entry.is_object()) return wrong(" must be an object");
+  const auto size = number_of(entry, "size");
+  if (const auto sha256 = text_of(entry, "lfs_sha256")) {
+    const auto lfs_size = number_of(entry, "lfs_size");
+    if (!lfs_size && !size) return wrong(" has no size");
+    return by_etag(*sha256, lfs_size ? *lfs_size : *size, name);
+  }
+  const auto blob = text_of(entry, "blob_id");
+  if (!blob) return wrong(" has neither lfs_sha256 nor blob_id");
+  if (!size) return wrong(" has no size");
+  return by_etag(*blob, *size, name);
+}
+
+struct Metadata {
+  std::string commit, etag;
+};
+// Three lines: commit, etag, time of the download.
+Result<Metadata> read_metadata(const fs::path& path) {
+  TROIKA_TRY(text, platform::read_file(path.string(), kLargestMetadata));
+  const auto first = text.find('\n');
+  const auto second = first == std::string::npos ? first : text.find('\n', first + 1);
+  if (second == std::string::npos) return Error{"read", path.string(), "three lines are expected"};
+  Metadata out{text.substr(0, first), text.substr(first + 1, second - first - 1)};
+  if (!is_hex(out.commit, 40))
+    return Error{"read", path.string(), "its first line is not a commit of 40 digits"};
+  return out;
+}
+
+}  // namespace
+
+Result<Pinned> pin_directory(const PinPlan& plan, const std::function<void(const PinProgress&)>& progress,
+                             const std::atomic<bool>& cancel) {
+  TROIKA_TRY(root, find_root(plan.directory));
+  std::vector<std::string> names;
+  TROIKA_CHECK(list_files(root.directory, "", 0, names));
+  if (names.empty()) return Error{"pin", plan.directory, "no file lies in it"};
+  Pinned pinned;
+  pinned.manifest.model = plan.model.empty() ? model_of_path(root.directory) : plan.model;
+  if (pinned.manifest.model.empty()) pinned.manifest.model = last_name(root.directory);
+  pinned.manifest.revision = plan.revision;
+  if (plan.revision.empty())
+    pinned.manifest.revision = root.blobs.empty() ? "unpinned" : last_name(root.directory);
+  std::vector<CrewTask> tasks;
+  PinProgress at;
+  for (const std::string& name : names) {
+    FileFacts facts = look_at_file(root, name, ManifestFile{});
+    if (facts.path.empty()) {
+      pinned.findings.push_back(facts.finding ? *facts.finding
+                                              : finding(Code::UNREADABLE, {}, name, "cannot find " + name));
+      continue;
+    }
+    const std::uint64_t block = facts.bytes > plan.block_bytes.count ? plan.block_bytes.count : 0;
+    tasks.push_back({name, facts.path, facts.bytes, ManifestFile{}, block});
+    at.total += Bytes{facts.bytes};
+  }
+  at.files_total = static_cast<std::uint32_t>(tasks.size());
+  auto readings = read_files(
+      tasks, plan.crew,
+      [&](const CrewProgress& now) {
+        at.done = Bytes{now.bytes};
+        at.files_done = now.files;
+        progress(at);
+      },
+      cancel);
+  pinned.cancelled = cancel.load();
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (readings[i].finding) pinned.findings.push_back(*std::move(readings[i].finding));
+    ManifestFile file{Bytes{tasks[i].bytes}, std::move(readings[i].sha256), ""};
+    if (!readings[i].blocks.empty()) {
+      file.block_bytes = Bytes{tasks[i].block_bytes};
+      file.blocks = std::move(readings[i].blocks);
+    }
+    pinned.manifest.files.emplace(tasks[i].name, std::move(file));
+  }
+  return pinned;
+}
+
+Result<Manifest> import_tree(const std::string& path, const std::string& model, const std::string& revision) {
+  TROIKA_TRY(text, platform::read_file(path, kLargestManifest));
+  TROIKA_TRY(json, parse_json(text, "import", path));
+  if (!json.is_object() || json.value("format_version", Json()) != 1)
+    return Error{"import", path, "a tree of format_version 1 is expected"};
+  const auto files = json.find("files");
+  if (files == json.end() || !files->is_object()) return Error{"import", path, "\"files\" must be an object"};
+  Manifest manifest;
+  manifest.model = model.empty() ? model_of_path(fs::absolute(path)) : model;
+  manifest.revision = revision.empty() ? fs::path(path).stem().string() : revision;
+  if (manifest.model.empty()) return Error{"import", path, "its path names no model: give --name"};
+  if (!is_hex(manifest.revision, 40))
+    return Error{"import", path, "its name is not a commit of 40 digits: give --revision"};
+  for (const auto& [name, entry] : files->items()) {
+    TROIKA_TRY(file, file_of_tree(entry, name, path));
+    manifest.files.emplace(name, std::move(file));
+  }
+  TROIKA_CHECK(check_manifest(manifest, path));
+  return manifest;
+}
+
+std::string tree_of_snapshot(const std::string& directory) {
+  const auto root = find_root(directory);
+  if (!root.ok() || root->blobs.empty()) return {};
+  const fs::path tree =
+      fs::path(root->blobs).parent_path() / "trees" / (last_name(root->directory) + ".json");
+  std::error_code error;
+  return fs::is_regular_file(tree, error) ? tree.string() : std::string{};
+}
+
+Result<Manifest> import_local_directory(const std::string& directory, const std::string& model) {
+  const fs::path folder = fs::path(directory) / kMetadataFolder;
+  constexpr std::string_view kEnd = ".metadata";
+  std::error_code error;
+  Manifest manifest;
+  std::string first;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (!at->path().string().ends_with(kEnd) || !at->is_regular_file()) continue;
+    std::string name = fs::relative(at->path(), folder).string();
+    name.resize(name.size() - kEnd.size());
+    TROIKA_TRY(metadata, read_metadata(at->path()));
+    if (manifest.revision.empty()) {
+      manifest.revision = metadata.commit;
+      first = name;
+    } else if (metadata.commit != manifest.revision) {
+      return Error{"import", directory,
+                   first + " is of revision " + manifest.revision + ", " + name + " of " + metadata.commit +
+                       ": fetch one revision whole"};
+    }
+    std::error_code no_size;
+    const auto bytes = fs::file_size(fs::path(directory) / name, no_size);
+    if (no_size) return Error{"import", (fs::path(directory) / name).string(), no_size.message()};
+    TROIKA_TRY(file, by_etag(metadata.etag, bytes, name));
+    manifest.files.emplace(name, std::move(file));
+    if (manifest.files.size() > kMostFiles) return Error{"import", directory, "more than 100000 files"};
+  }
+  if (error) return Error{"import", folder.string(), error.message()};
+  if (manifest.files.empty())
+    return Error{"import", folder.string(),
+                 "no .metadata is there: the directory was not fetched with --local-dir"};
+  manifest.model = model.empty() ? last_name(fs::absolute(directory).lexically_normal()) : model;
+  TROIKA_CHECK(check_manifest(manifest, directory));
+  return manifest;
+}
+
+}  // namespace troika::model

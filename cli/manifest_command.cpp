@@ -1,0 +1,106 @@
+#include "cli/manifest_command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "agent/model/pin.hpp"
+#include "agent/model/proof.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/report.hpp"
+#include "cli/terminal.hpp"
+
+namespace troika::cli {
+namespace {
+
+struct ManifestOptions {
+  std::string source;  // a directory or a file
+  std::string name;
+  std::string revision;
+  bool no_blocks = false;
+};
+
+void tell(const Finding& one) {
+  std::fprintf(stderr, "troika: %s\n", shown(one.message).c_str());
+  if (!one.remedy.empty()) std::fprintf(stderr, "  -> %s\n", shown(one.remedy).c_str());
+}
+
+int create(const ManifestOptions& options) {
+  note_interrupts();
+  std::atomic<bool> cancel{false};
+  model::PinPlan plan{options.source, options.name, options.revision};
+  if (options.no_blocks) plan.block_bytes = Bytes{};
+  auto pinned = [&] {
+    Progress progress("manifest create");
+    return model::pin_directory(
+        plan,
+        [&](const model::PinProgress& at) {
+          if (interrupted_by() != 0) cancel = true;
+          progress.tell({at.done, at.total, at.files_done, at.files_total});
+        },
+        cancel);
+  }();
+  if (!pinned.ok()) return complain(pinned.error(), kUsage);
+  if (const int signal = interrupted_by(); signal != 0) return exit_status_of(signal);
+  // A tree that is broken must not be pinned: every node would be held to it.
+  model::ProofPlan sound{options.source, pinned->manifest, ""};
+  sound.read_bytes = false;
+  auto findings = std::move(pinned->findings);
+  if (findings.empty())
+    findings = model::prove_model(
+                   sound, [](const auto&) {}, cancel)
+                   .findings;
+  for (const Finding& one : findings)
+    tell(one);
+  if (const Verdict verdict = verdict_of(findings); verdict != Verdict::Ok && verdict != Verdict::Warning) {
+    std::fprintf(stderr, "troika: no manifest is written of a directory that is not sound\n");
+    return troika::exit_status(verdict);
+  }
+  print(model::write_manifest(pinned->manifest));
+  return kGood;
+}
+
+int import(const ManifestOptions& options) {
+  std::error_code error;
+  const bool directory = std::filesystem::is_directory(options.source, error);
+  const auto manifest = directory ? model::import_local_directory(options.source, options.name)
+                                  : model::import_tree(options.source, options.name, options.revision);
+  if (!manifest.ok()) return complain(manifest.error(), kUsage);
+  print(model::write_manifest(*manifest));
+  return kGood;
+}
+
+}  // namespace
+
+void add_manifest(CLI::App& app, const Global&, int& exit_status) {
+  CLI::App* const group = app.add_subcommand("manifest", "What a model's bytes must be, as a file");
+  group->require_subcommand(1);
+  const auto command = [&](const char* name, const char* description, int (*run)(const ManifestOptions&)) {
+    auto options = std::make_shared<ManifestOptions>();
+    CLI::App* const made = group->add_subcommand(name, description);
+    made->add_option("--name", options->name, "The model's name; without: told by the path")
+        ->type_name("NAME");
+    made->add_option("--revision", options->revision, "Its commit of 40 digits; without: told by the path")
+        ->type_name("R");
+    made->callback([=, &exit_status] { exit_status = run(*options); });
+    return std::pair{made, options};
+  };
+  const auto [create_command, create_options] =
+      command("create", "Pin a directory as it lies there; the manifest goes to stdout", create);
+  create_command->add_option("--model", create_options->source, "The directory")
+      ->required()
+      ->type_name("DIR");
+  create_command->add_flag("--no-blocks", create_options->no_blocks,
+                           "Without digests of each 8 MiB, by which a mismatch names the place");
+  const auto [import_command, import_options] = command(
+      "import", "From Hugging Face's trees/COMMIT.json, or a directory fetched with --local-dir; to stdout",
+      import);
+  import_command->add_option("SOURCE", import_options->source, "The tree's file, or the directory")
+      ->required();
+}
+
+}  // namespace troika::cli

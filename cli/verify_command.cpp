@@ -1,0 +1,136 @@
+#include "cli/verify_command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "agent/model/pin.hpp"
+#include "agent/model/proof.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/render.hpp"
+#include "cli/report.hpp"
+#include "cli/terminal.hpp"
+
+namespace troika::cli {
+namespace {
+
+struct VerifyOptions {
+  std::string directory;
+  std::string manifest;
+  unsigned threads = 0;
+  bool json = false;
+};
+
+nlohmann::json for_programs(const model::ModelProof& proof, const std::string& method) {
+  auto files = nlohmann::json::array();
+  for (const model::FileProof& one : proof.list)
+    files.push_back(
+        {{"name", one.name}, {"bytes", one.bytes.count}, {"sha256", one.sha256}, {"status", one.status}});
+  return report(proof.findings, {{"files", std::move(files)},
+                                 {"tensors", proof.tensors},
+                                 {"bytes", proof.bytes.count},
+                                 {"manifest_digest", proof.manifest_digest},
+                                 {"pinned_by", method},
+                                 {"seconds", proof.seconds}});
+}
+
+std::string for_people(const VerifyOptions& options, const model::ModelProof& proof) {
+  const Style style = style_of(STDOUT_FILENO);
+  std::string text;
+  for (const Finding& one : proof.findings)
+    text += render_finding(one, style);
+  const Verdict verdict = verdict_of(proof.findings);
+  const Tone tone = verdict == Verdict::Ok      ? Tone::Good
+                    : verdict == Verdict::Error ? Tone::Bad
+                                                : Tone::Doubtful;
+  text +=
+      fmt::format("{}: {}: {} of {} files proven, {} shards, {} tensors, {} read in {}",
+                  shown(options.directory), toned(name(verdict), tone, style), proof.files, proof.list.size(),
+                  proof.shards, proof.tensors, bytes_text(proof.bytes), seconds_text(proof.seconds));
+  if (proof.seconds > 0) {
+    const double rate = static_cast<double>(proof.bytes.count) / proof.seconds;
+    text += fmt::format(", {}/s", bytes_text(Bytes{static_cast<std::uint64_t>(rate)}));
+  }
+  return text + "\n";
+}
+
+// The manifest that was given, else what a downloader left beside the model.
+Result<model::Manifest> manifest_for(const VerifyOptions& options, std::string& pinned_by) {
+  if (!options.manifest.empty()) {
+    pinned_by = options.manifest;
+    return model::read_manifest(options.manifest);
+  }
+  if (auto tree = model::tree_of_snapshot(options.directory); !tree.empty()) {
+    pinned_by = tree;
+    return model::import_tree(tree, "", "");
+  }
+  pinned_by = options.directory + "/.cache/huggingface/download";
+  auto local = model::import_local_directory(options.directory, "");
+  if (local.ok()) return local;
+  return Error{
+      "prove", options.directory,
+      "nothing says what its bytes must be: give --manifest FILE, or pin the directory as it is with troika "
+      "manifest create"};
+}
+
+int verify(const VerifyOptions& options) {
+  std::string pinned_by;
+  const auto manifest = manifest_for(options, pinned_by);
+  if (!manifest.ok()) {
+    if (options.manifest.empty())
+      return complain(finding(Code::CANNOT_TELL, "", options.directory, manifest.error().message()),
+                      kCannotTell, options.json);
+    return complain(finding(Code::MANIFEST_INVALID, "", options.manifest, manifest.error().message()), kUsage,
+                    options.json);
+  }
+  note_interrupts();
+  std::atomic<bool> cancel{false};
+  model::ProofPlan plan{options.directory, *manifest, ""};
+  plan.crew.threads = options.threads;
+  model::ModelProof proof;
+  {
+    Progress progress("verify");
+    proof = model::prove_model(
+        plan,
+        [&](const model::ProofProgress& at) {
+          if (interrupted_by() != 0) cancel = true;
+          progress.tell({at.done, at.total, at.files_done, at.files_total});
+        },
+        cancel);
+  }
+  if (const int signal = interrupted_by(); signal != 0) {
+    complain(finding(Code::CANNOT_TELL, "", options.directory, "interrupted before every byte was read"),
+             kCannotTell, options.json);
+    return exit_status_of(signal);
+  }
+  print(options.json ? document(for_programs(proof, pinned_by)) : for_people(options, proof));
+  return troika::exit_status(verdict_of(proof.findings));
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, const Global&, int& exit_status) {
+  auto options = std::make_shared<VerifyOptions>();
+  CLI::App* const command = app.add_subcommand(
+      "verify", "Prove a model directory: every byte by its digest, headers and index by each other");
+  command->add_option("--model", options->directory, "The directory, or a snapshot in Hugging Face's cache")
+      ->required()
+      ->type_name("DIR");
+  command
+      ->add_option("--manifest", options->manifest,
+                   "What its bytes must be; without: what Hugging Face's tools wrote down beside it")
+      ->type_name("FILE");
+  command->add_option("--threads", options->threads, "0: as many as processors, at most 8")
+      ->check(CLI::Range(0U, model::kMostThreads))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "One JSON document: the report and every file");
+  command->callback([=, &exit_status] { exit_status = verify(*options); });
+}
+
+}  // namespace troika::cli

@@ -1,0 +1,152 @@
+// Manifests from directories and from what Hugging Face's tools leave: field/engines H.
+#include "agent/model/pin.hpp"
+
+#include <filesystem>
+
+#include "tests/unit/model/tree.hpp"
+
+namespace troika::model {
+namespace {
+
+const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
+
+class PinTest : public testing::Test {
+ protected:
+  std::string put(const std::string& name, const std::string& content) {
+    const std::filesystem::path path = folder_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << content;
+    return path.string();
+  }
+  Result<Pinned> pin(const std::string& directory) {
+    PinPlan plan{directory, "", ""};
+    plan.block_bytes = Bytes{100'000};
+    return pin_directory(
+        plan, [](const PinProgress&) {}, cancel_);
+  }
+  ModelProof prove(const std::string& directory, const Manifest& manifest) {
+    return prove_model(
+        {directory, manifest, ""}, [](const ProofProgress&) {}, cancel_);
+  }
+
+  platform::Folder folder_;
+  std::atomic<bool> cancel_{false};
+};
+
+TEST_F(PinTest, WhatIsPinnedIsProven) {
+  put("m/model.safetensors", one_tensor("a", std::string(250'000, 'x')));
+  put("m/config.json", "{}");
+  put("m/sub/notes.txt", "notes");
+  put("m/.cache/huggingface/x", "not the model's");
+  const auto pinned = pin(folder_ / "m");
+  ASSERT_TRUE(pinned.ok()) << pinned.error().message();
+  EXPECT_TRUE(pinned->findings.empty());
+  const Manifest& manifest = pinned->manifest;
+  EXPECT_EQ(manifest.model, "m");
+  EXPECT_EQ(manifest.revision, "unpinned");
+  ASSERT_EQ(manifest.files.size(), 3u);
+  EXPECT_EQ(manifest.files.at("sub/notes.txt").sha256, sha256_hex("notes"));
+  EXPECT_EQ(manifest.files.at("model.safetensors").blocks.size(), 3u);
+  EXPECT_TRUE(manifest.files.at("config.json").blocks.empty()) << "a small file is its own block";
+  const auto again = parse_manifest(write_manifest(manifest), "test");
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ(*again, manifest);
+  EXPECT_TRUE(prove(folder_ / "m", *again).findings.empty());
+}
+
+TEST_F(PinTest, AnEmptyOrMissingDirectoryIsAnError) {
+  std::filesystem::create_directory(folder_ / "empty");
+  EXPECT_FALSE(pin(folder_ / "empty").ok());
+  EXPECT_FALSE(pin(folder_ / "missing").ok());
+}
+
+// models--org--name/snapshots/COMMIT, links into blobs.
+TEST_F(PinTest, ASnapshotOfTheHubsCacheTellsModelAndRevision) {
+  const std::string repo = "hub/models--org--name/";
+  const std::string shard = one_tensor("a"), config = "hello\n";
+  const std::string git = "ce013625030ba8dba906f756967f9e9ca394464a";
+  put(repo + "blobs/" + sha256_hex(shard), shard);
+  put(repo + "blobs/" + git, config);
+  const std::string snapshot = folder_ / (repo + "snapshots/" + kCommit);
+  std::filesystem::create_directories(snapshot);
+  std::filesystem::create_symlink("../../blobs/" + sha256_hex(shard), snapshot + "/model.safetensors");
+  std::filesystem::create_symlink("../../blobs/" + git, snapshot + "/config.json");
+  const auto pinned = pin(snapshot);
+  ASSERT_TRUE(pinned.ok()) << pinned.error().message();
+  EXPECT_EQ(pinned->manifest.model, "org/name");
+  EXPECT_EQ(pinned->manifest.revision, kCommit);
+
+  EXPECT_EQ(tree_of_snapshot(snapshot), "");
+  const std::string tree =
+      put(repo + "trees/" + kCommit + ".json",
+          R"({"format_version":1,"files":{"model.safetensors":{"size":130,"blob_id":"x","lfs_sha256":")" +
+              sha256_hex(shard) + R"(","lfs_size":)" + std::to_string(shard.size()) +
+              R"(},"config.json":{"size":6,"blob_id":")" + git + R"("}}})");
+  EXPECT_TRUE(std::filesystem::equivalent(tree_of_snapshot(snapshot), tree));
+  const auto imported = import_tree(tree, "", "");
+  ASSERT_TRUE(imported.ok()) << imported.error().message();
+  EXPECT_EQ(imported->model, "org/name");
+  EXPECT_EQ(imported->revision, kCommit);
+  EXPECT_EQ(imported->files.at("model.safetensors").bytes.count, shard.size());
+  EXPECT_EQ(imported->files.at("config.json").git_sha1, git);
+  EXPECT_TRUE(prove(snapshot, *imported).findings.empty());
+  put(repo + "blobs/" + git, "hellO\n");
+  const auto proof = prove(snapshot, *imported);
+  ASSERT_EQ(proof.findings.size(), 1u);
+  EXPECT_EQ(proof.findings[0].code, Code::HASH_MISMATCH);
+}
+
+TEST_F(PinTest, TreesThatCannotBeUsedAreRefusedByName) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"[]", "format_version 1"},
+      {R"({"format_version":2,"files":{}})", "format_version 1"},
+      {R"({"format_version":1})", "\"files\" must be an object"},
+      {R"({"format_version":1,"files":{"a":5}})", "files.a must be an object"},
+      {R"({"format_version":1,"files":{"a":{"size":1}}})", "files.a has neither lfs_sha256 nor blob_id"},
+      {R"({"format_version":1,"files":{"a":{"blob_id":"ce013625030ba8dba906f756967f9e9ca394464a"}}})",
+       "files.a has no size"},
+      {R"({"format_version":1,"files":{"a":{"size":1,"blob_id":"xyz"}}})", "neither SHA-256 nor a Git id"},
+      {R"({"format_version":1,"files":{"../a":{"size":1,"blob_id":"ce013625030ba8dba906f756967f9e9ca394464a"}}})",
+       "leads out of the model directory"},
+      {R"({"format_version":1,"files":{}})", "names no file"},
+      {"{", "not JSON"}};
+  for (const auto& [text, part] : cases) {
+    const auto imported = import_tree(put("hub/models--o--n/trees/" + kCommit + ".json", text), "", "");
+    ASSERT_FALSE(imported.ok()) << text;
+    EXPECT_NE(imported.error().message().find(part), std::string::npos) << imported.error().message();
+  }
+  const std::string good = R"({"format_version":1,"files":{"a":{"size":1,"blob_id":")" + kCommit + R"("}}})";
+  EXPECT_FALSE(import_tree(put("tree.json", good), "org/name", "").ok()) << "its name is no commit";
+  EXPECT_FALSE(import_tree(put(kCommit + ".json", good), "", "").ok()) << "its path names no model";
+  EXPECT_TRUE(import_tree(put("tree.json", good), "org/name", kCommit).ok());
+}
+
+TEST_F(PinTest, ADirectoryOfLocalDirIsPinnedByItsMetadata) {
+  const std::string shard = one_tensor("a");
+  const std::string meta = "m/.cache/huggingface/download/";
+  put("m/model.safetensors", shard);
+  put("m/sub/config.json", "hello\n");
+  put(meta + "model.safetensors.metadata", kCommit + "\n" + sha256_hex(shard) + "\n1754000000.5\n");
+  put(meta + "sub/config.json.metadata",
+      kCommit + "\nce013625030ba8dba906f756967f9e9ca394464a\n1754000000.5\n");
+  const auto imported = import_local_directory(folder_ / "m", "org/name");
+  ASSERT_TRUE(imported.ok()) << imported.error().message();
+  EXPECT_EQ(imported->revision, kCommit);
+  ASSERT_EQ(imported->files.size(), 2u);
+  EXPECT_TRUE(prove(folder_ / "m", *imported).findings.empty());
+  put("m/sub/config.json", "hellO\n");
+  EXPECT_EQ(prove(folder_ / "m", *imported).findings.size(), 1u);
+
+  // Files of two revisions are no model.
+  put(meta + "model.safetensors.metadata",
+      std::string(40, 'a') + "\n" + sha256_hex(shard) + "\n1754000000.5\n");
+  const auto mixed = import_local_directory(folder_ / "m", "");
+  ASSERT_FALSE(mixed.ok());
+  EXPECT_NE(mixed.error().message().find("fetch one revision whole"), std::string::npos);
+  put(meta + "model.safetensors.metadata", "one line");
+  EXPECT_FALSE(import_local_directory(folder_ / "m", "").ok());
+  EXPECT_FALSE(import_local_directory(folder_ / "nothing", "").ok());
+}
+
+}  // namespace
+}  // namespace troika::model
