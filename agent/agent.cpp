@@ -51,10 +51,7 @@ Agent::Agent(asio::any_io_executor executor, config::AgentConfig config, platfor
 Result<std::unique_ptr<Agent>> Agent::make(asio::any_io_executor executor, config::AgentConfig config) {
   TROIKA_TRY(tls, platform::TlsContext::load({config.ca, config.certificate, config.key}));
   const platform::Identity expected{config.cluster, platform::Role::Agent, config.node};
-  if (tls->identity() != expected)
-    return Error{
-        "use the certificate", config.certificate,
-        "it is for " + uri(tls->identity()) + "; issue one for " + uri(expected) + ": troika pki issue"};
+  TROIKA_CHECK(platform::check_identity(tls->identity(), expected, config.certificate));
   TROIKA_CHECK(platform::make_directories(config.state_dir, 0700));
   TROIKA_CHECK(platform::make_directories(config.run_dir, 0700));
   TROIKA_TRY(lock, platform::DirectoryLock::take(config.state_dir + "/lock"));

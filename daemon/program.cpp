@@ -140,6 +140,8 @@ asio::awaitable<void> end_on_signal(Parts& parts) {
 Status listen(Parts& parts, const config::ClusterConfig& config) {
   TROIKA_TRY(tls,
              platform::TlsContext::load({config.leader.ca, config.leader.certificate, config.leader.key}));
+  TROIKA_CHECK(platform::check_identity(tls->identity(), {config.cluster, platform::Role::Leader, ""},
+                                        config.leader.certificate));
   auto* doors = &parts.doors;
   TROIKA_TRY(remote, platform::listen_tls(
                          parts.io.get_executor(), config.leader.listen.host, config.leader.listen.port, tls,

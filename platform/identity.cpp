@@ -49,4 +49,16 @@ Result<Identity> parse_identity_uri(std::string_view text) {
   return identity;
 }
 
+Status check_identity(const Identity& found, const Identity& needed, const std::string& file) {
+  if (found.cluster == needed.cluster && found.role == needed.role &&
+      (needed.name.empty() || found.name == needed.name))
+    return Done{};
+  const std::string role(name(needed.role));
+  return Error{"use the certificate", file,
+               "it is for " + uri(found) + ", and role " + role + " of cluster " + needed.cluster +
+                   (needed.name.empty() ? "" : " by the name " + needed.name) +
+                   " is needed: troika pki issue --role " + role + " --name " +
+                   (needed.name.empty() ? "NAME" : needed.name)};
+}
+
 }  // namespace troika::platform

@@ -28,6 +28,9 @@ struct Identity {
 };
 std::string uri(const Identity& identity);
 Result<Identity> parse_identity_uri(std::string_view uri);
+// The certificate in `file` is of the cluster, role and name (empty: any) that its owner needs. Peers would
+// refuse another one, and only their logs would tell why.
+Status check_identity(const Identity& found, const Identity& needed, const std::string& file);
 
 struct TlsFiles {
   std::string ca;

@@ -172,6 +172,12 @@ void ClusterState::take_findings(ReplicaState& r, RankState& rank, const Reporte
   std::vector<Finding> news(rank.findings.begin() + known, rank.findings.end());
   if (news.empty() || !r.ended) return;
   nearest_first(news);
+  // One that only lost a neighbour after the end was decided fell with it: that is no fault of its own.
+  for (Finding& one : news)
+    if (nearness(one) == 1) one.severity = Severity::Info;
+  // A later failure tells of this one too, when the breaker opens.
+  if (!r.failures.empty() && r.failures.back().epoch == report.epoch)
+    add_findings(r.failures.back().findings, news);
   note_incident(r, line(text(report.stage), " of epoch ", report.epoch, " reported its end"), news,
                 nearer_title(r, news.front()));
 }

@@ -48,17 +48,25 @@ void ClusterState::update_route(bool at_once) {
     if (i != active && routable(replicas[i])) add(replicas[i], false);
   for (const ReplicaState& r : replicas)
     if (r.phase == Phase::Draining && node_of(r, 0).connected) add(r, true);
-  if (route_sent && entries == route) return;
+  // Where nothing serves the gateway tells its clients why, and that changes with each replica's state.
+  const bool nothing_serves =
+      std::all_of(entries.begin(), entries.end(), [](const auto& one) { return one.draining; });
+  if (route_sent && entries == route && !(nothing_serves && route_reason != reason_of_route())) return;
   route_sent = true;
   route = std::move(entries);
   send_route();
 }
 
-void ClusterState::send_route() {
+std::string ClusterState::reason_of_route() const {
   std::string reason;
   for (const ReplicaState& r : replicas)
     reason += line(reason.empty() ? "" : "; ", r.plan.name, " is ", name(r.phase), ": ", r.reason);
-  out.push_back(SetRoute{route, std::move(reason)});
+  return reason;
+}
+
+void ClusterState::send_route() {
+  route_reason = reason_of_route();
+  out.push_back(SetRoute{route, route_reason});
 }
 
 }  // namespace troika::policies

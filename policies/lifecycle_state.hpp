@@ -202,6 +202,7 @@ struct ClusterState {
   bool routable(const ReplicaState& r) const;
   void choose_active();
   void update_route(bool at_once);
+  std::string reason_of_route() const;
   void send_route();
 
   // lifecycle_commands.cpp
@@ -227,6 +228,7 @@ struct ClusterState {
   std::size_t active = 0;              // served first where it serves
   std::size_t failover_to = SIZE_MAX;  // becomes active as soon as it serves; SIZE_MAX: none
   bool route_sent = false;
+  std::string route_reason;  // as last sent
   std::vector<RouteEntry> route;
   std::vector<Action> out;
 };

@@ -1,8 +1,8 @@
 #include "agent/model/file_reader.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,9 +37,15 @@ ssize_t read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset
   return static_cast<ssize_t>(done);
 }
 
+// To all others mincore says that every page is cached.
+bool may_ask_what_is_cached(const std::string& path, unsigned owner) {
+  const auto me = ::geteuid();
+  return me == 0 || me == owner || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
 }  // namespace
 
-FileReader::FileReader(std::string path, platform::UniqueFd fd, FileStamp stamp)
+FileReader::FileReader(std::string path, platform::UniqueFd fd, FileStamp stamp, unsigned owner)
     : path_(std::move(path)), fd_(std::move(fd)), stamp_(stamp) {
   direct_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (direct_) {
@@ -48,6 +54,30 @@ FileReader::FileReader(std::string path, platform::UniqueFd fd, FileStamp stamp)
     if (::fstat(direct_.get(), &facts) != 0 || facts.st_ino != stamp_.inode || facts.st_dev != stamp_.device)
       direct_.reset();
   }
+  if (stamp_.bytes > 0 && may_ask_what_is_cached(path_, owner)) {
+    map_ = ::mmap(nullptr, stamp_.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
+    if (map_ == MAP_FAILED) map_ = nullptr;
+  }
+}
+
+FileReader::FileReader(FileReader&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::move(other.fd_)),
+      direct_(std::move(other.direct_)),
+      stamp_(other.stamp_),
+      map_(std::exchange(other.map_, nullptr)) {}
+
+FileReader& FileReader::operator=(FileReader&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(direct_, other.direct_);
+  std::swap(stamp_, other.stamp_);
+  std::swap(map_, other.map_);
+  return *this;
+}
+
+FileReader::~FileReader() {
+  if (map_ != nullptr) ::munmap(map_, stamp_.bytes);
 }
 
 Result<FileReader> FileReader::open(const std::string& path) {
@@ -57,7 +87,7 @@ Result<FileReader> FileReader::open(const std::string& path) {
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0) return system_error("look at", path, errno);
   if (!S_ISREG(facts.st_mode)) return Error{"read", path, "not a regular file"};
-  return FileReader{path, std::move(fd), stamp_of(facts)};
+  return FileReader{path, std::move(fd), stamp_of(facts), facts.st_uid};
 }
 
 Result<FileStamp> FileReader::stamp_now() const {
@@ -82,10 +112,15 @@ Result<std::string> FileReader::read_at(std::uint64_t offset, std::size_t bytes)
 }
 
 std::size_t FileReader::read_cached(std::uint64_t offset, char* buffer, std::size_t bytes) const {
-  if (offset >= stamp_.bytes) return 0;
+  if (map_ == nullptr || offset >= stamp_.bytes) return 0;
   const std::size_t wanted = std::min<std::uint64_t>(bytes, stamp_.bytes - offset);
-  iovec part{buffer, wanted};
-  const ssize_t got = ::preadv2(fd_.get(), &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  std::array<unsigned char, 512> pages;  // 2 MiB
+  const std::size_t count = (wanted + kReadAlignment - 1) / kReadAlignment;
+  if (count > pages.size() || ::mincore(static_cast<char*>(map_) + offset, wanted, pages.data()) != 0)
+    return 0;
+  const auto end = pages.begin() + static_cast<std::ptrdiff_t>(count);
+  if (!std::all_of(pages.begin(), end, [](unsigned char page) { return (page & 1) != 0; })) return 0;
+  const ssize_t got = read_fully(fd_.get(), buffer, wanted, offset);
   return got == static_cast<ssize_t>(wanted) ? wanted : 0;
 }
 

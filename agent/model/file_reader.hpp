@@ -39,27 +39,31 @@ class FileReader {
  public:
   // Follows links. A thing that is not a regular file is an error with reason "not a regular file".
   static Result<FileReader> open(const std::string& path);
-  FileReader(FileReader&&) noexcept = default;
-  FileReader& operator=(FileReader&&) noexcept = default;
+  FileReader(FileReader&& other) noexcept;
+  FileReader& operator=(FileReader&& other) noexcept;
+  ~FileReader();
 
   const FileStamp& stamp() const { return stamp_; }
   Result<FileStamp> stamp_now() const;
 
   // Any part, through the cache: for headers.
   Result<std::string> read_at(std::uint64_t offset, std::size_t bytes) const;
-  // All of the wanted bytes if they lie in the page cache, at once; else 0 and nothing is read.
+  // All of the wanted bytes if they lie in the page cache, at once; else 0 and nothing is read. Always 0
+  // where the kernel does not tell us what is cached: it tells the file's owner and those who may write to
+  // it.
   std::size_t read_cached(std::uint64_t offset, char* buffer, std::size_t bytes) const;
   // The wanted bytes, past the page cache: how many came, fewer only at the file's end. All three are
   // multiples of kReadAlignment.
   Result<std::size_t> read_past_cache(std::uint64_t offset, char* buffer, std::size_t bytes);
 
  private:
-  FileReader(std::string path, platform::UniqueFd fd, FileStamp stamp);
+  FileReader(std::string path, platform::UniqueFd fd, FileStamp stamp, unsigned owner);
 
   std::string path_;
   platform::UniqueFd fd_;
   platform::UniqueFd direct_;  // O_DIRECT; none where the file system lacks it
   FileStamp stamp_;
+  void* map_ = nullptr;  // never touched: only asked which of its pages are in memory
 };
 
 }  // namespace troika::model

@@ -209,7 +209,9 @@ void Stage::take_exit(const protocol::ExitStatus& exit) {
   ended_ = true;
   report_.exit = exit;
   drop_link_key();
-  if (!failure_.reason.empty()) report_.detail = failure_.reason;
+  report_.detail = "ended with " + exit_text(exit);
+  if (!failure_.reason.empty())
+    report_.detail = (report_.detail + ": " + failure_.reason).substr(0, kLongestDetail);
   std::vector<Finding> findings = exit_findings(home_.node, key_, exit, failure_);
   platform::log(text(key_) + " ended with " + exit_text(exit) +
                 (exit.requested ? ", as asked" : ", not asked to"));

@@ -82,8 +82,11 @@ int stop_kept(std::string directory) {
     }
     directory = kept.front();
   }
-  while (directory.size() > 1 && directory.ends_with('/'))
-    directory.pop_back();
+  // Its processes are known by this path in their command lines.
+  std::error_code error;
+  const auto real = std::filesystem::canonical(directory, error);
+  if (error) return cli::complain({"end the demo in", directory, error.message()}, cli::kUsage);
+  directory = real.string();
   const auto record = local::read_record(directory);
   if (!record.ok()) return cli::complain(record.error(), cli::kUsage);
   const auto lock = platform::DirectoryLock::take(local::Layout{directory}.lock());

@@ -164,6 +164,9 @@ int run_gateway(const config::ClusterConfig& config) {
   if (!admission.ok()) return give_up(kBadInput, admission.error());
   auto tls = platform::TlsContext::load({config.leader.ca, config.leader.certificate, config.leader.key});
   if (!tls.ok()) return give_up(kBadInput, tls.error());
+  const auto fits = platform::check_identity((*tls)->identity(), {config.cluster, platform::Role::Leader, ""},
+                                             config.leader.certificate);
+  if (!fits.ok()) return give_up(kBadInput, fits.error());
   auto tokenizer = tokenizer::Tokenizer::load(config.model.path);
   if (!tokenizer.ok()) return give_up(kBadInput, tokenizer.error());
 

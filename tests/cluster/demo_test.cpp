@@ -117,6 +117,32 @@ TEST_F(Demo, AfterSigkillTheNextDemoSweepsAndSaysSo) {
   EXPECT_EQ(ended->code, 128 + SIGTERM);
 }
 
+// The processes are found by the folder's path in their command lines: another spelling of it must not hide
+// them.
+TEST_F(Demo, StopTakesAnySpellingOfTheFolder) {
+  const pid_t killed = start();
+  ASSERT_TRUE(says(killed, "4. "));
+  ASSERT_EQ(roots().size(), 1u);
+  const std::string root = roots().front();
+  ASSERT_EQ(::kill(killed, SIGKILL), 0);
+  ASSERT_TRUE(children_.wait(killed, patience(std::chrono::seconds{60})));
+  EXPECT_FALSE(processes_of(root).empty());
+  const std::string link = folder_ + "/link";
+  std::filesystem::create_directory_symlink(root, link);
+  const auto stop = children_.spawn(
+      {troika(),
+       {"demo", "--stop",
+        std::filesystem::relative(link).string() + "/../" + std::filesystem::path(link).filename().string()},
+       {},
+       folder_ + "/again"});
+  ASSERT_TRUE(stop.ok());
+  const auto ended = children_.wait(*stop, patience(std::chrono::seconds{60}));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->code, 0) << output("again");
+  EXPECT_TRUE(processes_of(root).empty());
+  EXPECT_FALSE(std::filesystem::exists(root));
+}
+
 TEST_F(Demo, TooLongOrTakenFoldersAreUsageErrors) {
   const pid_t taken = start("out", {"--dir", folder_});
   const auto ended = children_.wait(taken, patience(std::chrono::seconds{30}));

@@ -162,6 +162,17 @@ TEST_F(ProgramTest, EveryProblemOfTheConfigurationIsToldAtOnce) {
   EXPECT_NE(told.find("memory.floor"), std::string::npos) << told;
 }
 
+// Agents and operators would refuse it, and only their logs would tell.
+TEST_F(ProgramTest, ACertificateOfAnotherRoleEndsLeaderAndGateway) {
+  leader_tls_ = certificates_.files(platform::Role::Agent, "n1");
+  write_config("");
+  EXPECT_EQ(Child(leader(), log()).exit_code(), 1);
+  const auto told = read(log());
+  EXPECT_NE(told.find(leader_tls_.certificate), std::string::npos) << told;
+  EXPECT_NE(told.find("role leader of cluster lab is needed"), std::string::npos) << told;
+  EXPECT_NE(Child(gateway(), log()).exit_code(), 0);
+}
+
 TEST_F(ProgramTest, DamagedStoreEndsTheLeaderAndIsLeftAsItIs) {
   std::filesystem::create_directories(folder_ / "state");
   const std::string damage(10000, 'q');

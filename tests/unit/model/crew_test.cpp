@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
 
@@ -67,6 +69,29 @@ TEST_F(CrewTest, EveryDigestIsRight) {
     EXPECT_EQ(last_.bytes, sum);
     EXPECT_EQ(last_.files, tasks_.size());
   }
+}
+
+std::size_t cached_pages(const std::string& path, std::size_t bytes) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  void* const map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  EXPECT_EQ(::mincore(map, bytes, pages.data()), 0);
+  ::munmap(map, bytes);
+  ::close(fd);
+  return static_cast<std::size_t>(
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+// A model of 168 GB would push everything else out of memory.
+TEST_F(CrewTest, LeavesThePageCacheAsItWas) {
+  constexpr std::size_t kBytes = 16u << 20;
+  add(kBytes, true);
+  add(kBytes, true);
+  const std::size_t before = cached_pages(tasks_[0].path, kBytes) + cached_pages(tasks_[1].path, kBytes);
+  if (before > 100) GTEST_SKIP() << "a file system in memory";
+  EXPECT_FALSE(read(1)[0].finding);
+  const std::size_t after = cached_pages(tasks_[0].path, kBytes) + cached_pages(tasks_[1].path, kBytes);
+  EXPECT_LE(after, before + 2 * kBytes / 4096 / 100);
 }
 
 TEST_F(CrewTest, NothingToReadIsNoWork) {

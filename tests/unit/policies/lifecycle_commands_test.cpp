@@ -208,13 +208,18 @@ TEST_F(Command, StopOfEverythingDoesNotTurnToTheOtherForAMoment) {
   rig.to_serving("a");
   rig.to_serving("b");
   rig.wish(Wish::Stop, "", 7);
-  ASSERT_EQ(rig.got<SetRoute>().size(), 1u);
-  EXPECT_TRUE(rig.got<SetRoute>()[0].entries.empty());
+  ASSERT_FALSE(rig.got<SetRoute>().empty());
+  for (const SetRoute& one : rig.got<SetRoute>())
+    EXPECT_TRUE(one.entries.empty());
   EXPECT_LT(first_index<SetRoute>(rig.last), first_index<SendStop>(rig.last));
   rig.release_all("a");
   EXPECT_FALSE(rig.finished(7).has_value());
   rig.release_all("b");
   EXPECT_EQ(rig.finished(7)->verdict, Verdict::Ok);
+  // What clients are told while nothing serves stays true.
+  const std::string reason = Rig::of<SetRoute>(rig.all).back().reason;
+  EXPECT_NE(reason.find("a is stopped"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("b is stopped"), std::string::npos) << reason;
 }
 
 TEST_F(Command, RouteIsGivenOnlyWhenItChanges) {
