@@ -1,6 +1,10 @@
 #include "cli/manifest_command.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <memory>
@@ -34,6 +38,10 @@ int create(const ManifestOptions& options) {
   std::atomic<bool> cancel{false};
   model::PinPlan plan{options.source, options.name, options.revision};
   if (options.no_blocks) plan.block_bytes = Bytes{};
+  // Its own output, where that lies in the directory.
+  struct stat output {};
+  if (::fstat(STDOUT_FILENO, &output) == 0 && S_ISREG(output.st_mode))
+    plan.output = {static_cast<std::uint64_t>(output.st_dev), static_cast<std::uint64_t>(output.st_ino)};
   auto pinned = [&] {
     Progress progress("manifest create");
     return model::pin_directory(
@@ -56,6 +64,13 @@ int create(const ManifestOptions& options) {
                    .findings;
   for (const Finding& one : findings)
     tell(one);
+  const bool unfinished = std::any_of(findings.begin(), findings.end(), [](const Finding& one) {
+    return one.code == Code::LEFTOVER_INCOMPLETE;
+  });
+  if (unfinished) {
+    std::fprintf(stderr, "troika: no manifest is written while a download is unfinished\n");
+    return kWrong;
+  }
   if (const Verdict verdict = verdict_of(findings); verdict != Verdict::Ok && verdict != Verdict::Warning) {
     std::fprintf(stderr, "troika: no manifest is written of a directory that is not sound\n");
     return troika::exit_status(verdict);
@@ -67,9 +82,14 @@ int create(const ManifestOptions& options) {
 int import(const ManifestOptions& options) {
   std::error_code error;
   const bool directory = std::filesystem::is_directory(options.source, error);
-  const auto manifest = directory ? model::import_local_directory(options.source, options.name)
-                                  : model::import_tree(options.source, options.name, options.revision);
+  const std::string tree = directory ? model::tree_of_snapshot(options.source) : options.source;
+  const auto manifest = tree.empty() ? model::import_local_directory(options.source, options.name)
+                                     : model::import_tree(tree, options.name, options.revision);
   if (!manifest.ok()) return complain(manifest.error(), kUsage);
+  if (!options.revision.empty() && manifest->revision != options.revision)
+    return complain(
+        {"import", options.source, "it is of revision " + manifest->revision + ", not " + options.revision},
+        kUsage);
   print(model::write_manifest(*manifest));
   return kGood;
 }

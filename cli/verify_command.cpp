@@ -71,8 +71,8 @@ Result<model::Manifest> manifest_for(const VerifyOptions& options, std::string& 
     return model::import_tree(tree, "", "");
   }
   pinned_by = options.directory + "/.cache/huggingface/download";
-  auto local = model::import_local_directory(options.directory, "");
-  if (local.ok()) return local;
+  if (model::fetched_with_local_dir(options.directory))
+    return model::import_local_directory(options.directory, "");
   return Error{
       "prove", options.directory,
       "nothing says what its bytes must be: give --manifest FILE, or pin the directory as it is with troika "

@@ -48,8 +48,18 @@ std::string_view name(Wish wish) {
 }
 
 void add_findings(std::vector<Finding>& to, const std::vector<Finding>& from) {
-  for (const Finding& f : from)
-    if (to.size() < kMaxFindings && std::find(to.begin(), to.end(), f) == to.end()) to.push_back(f);
+  for (const Finding& f : from) {
+    if (std::find(to.begin(), to.end(), f) != to.end()) continue;
+    if (to.size() < kMaxFindings) {
+      to.push_back(f);
+      continue;
+    }
+    // Full: an error must not be lost for information.
+    const auto least = std::min_element(to.begin(), to.end(), [](const Finding& a, const Finding& b) {
+      return verdict_of(a) < verdict_of(b);
+    });
+    if (least != to.end() && verdict_of(*least) < verdict_of(f)) *least = f;
+  }
 }
 
 bool alive(StageFact fact) {

@@ -82,19 +82,22 @@ Finding finding(Code code, std::string node, std::string subject, std::string me
                  std::move(remedy)};
 }
 
+Verdict verdict_of(const Finding& finding) {
+  if (finding.severity == Severity::Error) return Verdict::Error;
+  if (finding.code == Code::CANNOT_TELL) return Verdict::CannotTell;
+  return finding.severity == Severity::Warning ? Verdict::Warning : Verdict::Ok;
+}
+
 Verdict verdict_of(const std::vector<Finding>& findings) {
   Verdict worst = Verdict::Ok;
-  for (const Finding& f : findings) {
-    Verdict one = Verdict::Ok;
-    if (f.severity == Severity::Error)
-      one = Verdict::Error;
-    else if (f.code == Code::CANNOT_TELL)
-      one = Verdict::CannotTell;
-    else if (f.severity == Severity::Warning)
-      one = Verdict::Warning;
-    worst = std::max(worst, one);
-  }
+  for (const Finding& one : findings)
+    worst = std::max(worst, verdict_of(one));
   return worst;
+}
+
+void worst_first(std::vector<Finding>& findings) {
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return verdict_of(a) > verdict_of(b); });
 }
 
 int exit_status(Verdict verdict) {

@@ -50,6 +50,9 @@ enum class Verdict { Ok, Warning, CannotTell, Error };
 std::string_view name(Verdict verdict);  // "ok", "warning", "cannot_tell", "error"
 Result<Verdict> parse_verdict(std::string_view text);
 Verdict verdict_of(const std::vector<Finding>& findings);
+Verdict verdict_of(const Finding& finding);
+// Before a list is cut: what decides the verdict stays. Equal ones keep their order.
+void worst_first(std::vector<Finding>& findings);
 
 // Exit status of `troika` for a verdict: 0 ok and warning, 1 error, 4 cannot tell.
 int exit_status(Verdict verdict);

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "agent/model/digest.hpp"
@@ -45,11 +46,19 @@ class Crew {
   std::vector<Reading> run(const std::function<void(const CrewProgress&)>& progress) {
     const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
     const auto wanted = options_.threads != 0 ? options_.threads : processors;
-    const auto count = std::min<std::size_t>({wanted, kMostThreads, (tasks_.size() + 1) / 2});
+    // A thread with the processor's instructions wants two files; OpenSSL gains nothing by a second one.
+    const std::size_t files_each = best_sha256() == Sha256Method::OpenSsl ? 1 : 2;
+    const auto count =
+        std::min<std::size_t>({wanted, kMostThreads, (tasks_.size() + files_each - 1) / files_each});
     std::vector<std::thread> threads;
     at_work_ = count;
-    for (std::size_t i = 0; i < count; ++i)
-      threads.emplace_back([this] { work(); });
+    try {
+      while (threads.size() < count)
+        threads.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // as many as this machine allows us
+      const std::lock_guard guard(mutex_);
+      at_work_ -= count - threads.size();
+    }
     {
       std::unique_lock lock(mutex_);
       while (!ended_.wait_for(lock, kReportEvery, [this] { return at_work_ == 0; })) {
@@ -88,20 +97,28 @@ class Crew {
 
   void work() {
     if (options_.low_priority) lower_priority();
-    {
-      Lane lanes[2];
-      while (feed(lanes[0]) | feed(lanes[1])) {
-        if (!lanes[0].open.empty() && !lanes[1].open.empty() && !lanes[0].block && !lanes[1].block) {
-          hash_both(lanes[0], lanes[1]);
-        } else {
-          for (Lane& lane : lanes)
-            if (!lane.open.empty()) hash_one(lane);
-        }
-      }
+    try {
+      read_two_at_a_time();
+    } catch (const std::exception&) {
+      // No memory or no thread: what this one had in hand stays unread, which the proof says; others go on.
     }
     const std::lock_guard guard(mutex_);
     --at_work_;
     ended_.notify_all();
+  }
+
+  void read_two_at_a_time() {
+    Lane lanes[2];
+    while (true) {
+      const bool first = feed(lanes[0]), second = feed(lanes[1]);
+      if (!first && !second) return;
+      if (!lanes[0].open.empty() && !lanes[1].open.empty() && !lanes[0].block && !lanes[1].block) {
+        hash_both(lanes[0], lanes[1]);
+      } else {
+        for (Lane& lane : lanes)
+          if (!lane.open.empty()) hash_one(lane);
+      }
+    }
   }
 
   // Has bytes to hash, of its file or of the next one; false: nothing is left for it.
@@ -191,7 +208,7 @@ class Crew {
     FileReader file = lane.ahead.take();
     if (lane.in_block > 0) end_block(lane);
     Reading reading = judge_bytes(file, task.name, task.expected, lane.bytes, lane.sha256->hex(),
-                                  lane.git ? lane.git->hex() : std::string{});
+                                  lane.git ? lane.git->hex() : std::string{}, cancel_);
     reading.blocks = std::move(lane.blocks);
     finish(lane, std::move(reading));
   }

@@ -130,9 +130,10 @@ struct Where {
   std::uint64_t zeros = 0;                   // at its end
   std::optional<std::uint64_t> first_block;  // of the manifest's blocks
   std::uint64_t wrong_blocks = 0;
+  bool last_block_wrong = false;
 };
 
-Result<Where> find_damage(FileReader& file, const ManifestFile& expected) {
+Result<Where> find_damage(FileReader& file, const ManifestFile& expected, const std::atomic<bool>& cancel) {
   constexpr std::size_t kPiece = 1u << 20;
   const AlignedBytes buffer = aligned_bytes(kPiece);
   Where where;
@@ -144,12 +145,13 @@ Result<Where> find_damage(FileReader& file, const ManifestFile& expected) {
     if (number < expected.blocks.size() && block.hex() != expected.blocks[number]) {
       if (!where.first_block) where.first_block = number;
       ++where.wrong_blocks;
+      where.last_block_wrong = number + 1 == expected.blocks.size();
     }
     block = Sha256{};
     in_block = 0;
     ++number;
   };
-  for (std::uint64_t offset = 0; offset < file.stamp().bytes; offset += kPiece) {
+  for (std::uint64_t offset = 0; offset < file.stamp().bytes && !cancel.load(); offset += kPiece) {
     std::size_t got = file.read_cached(offset, buffer.get(), kPiece);
     if (got == 0) {
       TROIKA_TRY(read, file.read_past_cache(offset, buffer.get(), kPiece));
@@ -157,7 +159,7 @@ Result<Where> find_damage(FileReader& file, const ManifestFile& expected) {
     }
     if (got == 0) break;
     zeros.take(buffer.get(), got);
-    for (std::size_t at = 0; at < got && expected.block_bytes.count != 0;) {
+    for (std::size_t at = 0; at < got && !expected.blocks.empty();) {
       const auto part = std::min<std::uint64_t>(got - at, expected.block_bytes.count - in_block);
       block.update(buffer.get() + at, part);
       at += part;
@@ -187,11 +189,14 @@ Finding of_bytes(const std::string& file, const ManifestFile& expected, const st
             std::to_string(*where.first_block) + ")";
     if (where.wrong_blocks > 1) place += " and " + std::to_string(where.wrong_blocks - 1) + " more blocks";
   }
-  if (where.zeros >= kPage)
-    return finding(
-        Code::ZERO_FILLED, {}, file,
-        file + " has the right size and other bytes: its last " + std::to_string(where.zeros) + " are zeros",
-        "look for file system errors in the kernel's log, then fetch the file again", std::move(evidence));
+  // Where blocks tell that the end is right, its zeros are the model's own.
+  const bool end_is_wrong = expected.blocks.empty() || where.last_block_wrong;
+  if (where.zeros >= kPage && end_is_wrong)
+    return finding(Code::ZERO_FILLED, {}, file,
+                   file + " has the right size and other bytes: its last " + std::to_string(where.zeros) +
+                       " are zeros" + place,
+                   "look for file system errors in the kernel's log, then fetch the file again",
+                   std::move(evidence));
   return finding(Code::HASH_MISMATCH, {}, file,
                  file + " has the right size and other bytes: digest " + found.substr(0, 16) +
                      "..., expected " + wanted.substr(0, 16) + "..." + place,
@@ -235,7 +240,8 @@ FileFacts look_at_file(const ModelRoot& root, const std::string& name, const Man
 }
 
 Reading judge_bytes(FileReader& file, const std::string& name, const ManifestFile& expected,
-                    std::uint64_t bytes_read, const std::string& sha256, const std::string& git_sha1) {
+                    std::uint64_t bytes_read, const std::string& sha256, const std::string& git_sha1,
+                    const std::atomic<bool>& cancel) {
   Reading reading;
   const auto unchanged = [&] {
     const auto after = file.stamp_now();
@@ -252,7 +258,8 @@ Reading judge_bytes(FileReader& file, const std::string& name, const ManifestFil
   const bool by_git = expected.sha256.empty();
   const std::string& found = by_git ? git_sha1 : sha256;
   if (found == (by_git ? expected.git_sha1 : expected.sha256)) return reading;
-  const auto where = find_damage(file, expected);
+  const auto where = find_damage(file, expected, cancel);
+  if (cancel.load()) return Reading{};
   if (!unchanged()) return changed();
   if (!where.ok())
     reading.finding = unreadable(name, where.error());

@@ -1,6 +1,7 @@
 // One file of the manifest: first what can be told without reading it all, then its bytes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ Finding unreadable(const std::string& name, const Error& error);
 // judged. Where they are not the expected ones the file is read once more, to say where: zeros at its end, or
 // the first block that differs.
 Reading judge_bytes(FileReader& file, const std::string& name, const ManifestFile& expected,
-                    std::uint64_t bytes_read, const std::string& sha256, const std::string& git_sha1);
+                    std::uint64_t bytes_read, const std::string& sha256, const std::string& git_sha1,
+                    const std::atomic<bool>& cancel);
 
 }  // namespace troika::model

@@ -19,11 +19,21 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
+bool utf8(std::string_view text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
 // Empty: good. Names become paths below the model directory.
 std::string_view wrong_with_name(std::string_view name) {
   if (name.empty() || name.size() > kLongestName) return "its length is not between 1 and 1024";
   if (std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }))
     return "it holds a control character";
+  if (!utf8(name)) return "it is not UTF-8";
   while (true) {
     const std::size_t slash = name.find('/');
     const std::string_view part = name.substr(0, slash);
@@ -92,7 +102,7 @@ Result<ManifestFile> file_of(const Json& entry, const std::string& name, const s
 }
 
 Status check_blocks(const std::string& name, const ManifestFile& file, const std::string& subject) {
-  if (file.blocks.empty()) return Done{};
+  if (file.blocks.empty() && file.block_bytes.count == 0) return Done{};
   const std::uint64_t size = file.block_bytes.count;
   if (size < kSmallestBlock || file.blocks.size() != (file.bytes.count + size - 1) / size)
     return wrong(subject, name + ": blocks must be of 65536 bytes or more and cover the file");

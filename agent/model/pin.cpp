@@ -1,7 +1,11 @@
 #include "agent/model/pin.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "agent/model/place.hpp"
@@ -93,6 +97,28 @@ Result<ManifestFile> file_of_tree(const Json& entry, const std::string& name, co
   return by_etag(*blob, *size, name);
 }
 
+// Metadata comes with each file that was fetched: those that were not are in no list but in the shards' own
+// names, PREFIX-00007-of-00046.safetensors.
+Status check_shards_are_whole(const Manifest& manifest, const std::string& directory) {
+  std::map<std::string, std::uint64_t> listed;  // by what follows "-of-", with the prefix
+  for (const auto& [name, file] : manifest.files) {
+    const auto of = name.rfind("-of-");
+    if (!is_shard(name) || of == std::string::npos) continue;
+    const auto dash = name.rfind('-', of - 1);
+    if (of == 0 || dash == std::string::npos) continue;
+    ++listed[name.substr(0, dash) + name.substr(of)];
+  }
+  for (const auto& [set, count] : listed) {
+    const std::string digits = set.substr(set.rfind("-of-") + 4, 9);
+    const std::uint64_t wanted = std::strtoull(digits.c_str(), nullptr, 10);
+    if (count < wanted)
+      return Error{
+          "import", directory,
+          std::to_string(count) + " of " + std::to_string(wanted) + " shards were fetched: fetch the rest"};
+  }
+  return Done{};
+}
+
 struct Metadata {
   std::string commit, etag;
 };
@@ -131,6 +157,10 @@ Result<Pinned> pin_directory(const PinPlan& plan, const std::function<void(const
                                               : finding(Code::UNREADABLE, {}, name, "cannot find " + name));
       continue;
     }
+    struct stat there {};
+    if (plan.output && ::stat(facts.path.c_str(), &there) == 0 && there.st_dev == plan.output->first &&
+        there.st_ino == plan.output->second)
+      continue;
     const std::uint64_t block = facts.bytes > plan.block_bytes.count ? plan.block_bytes.count : 0;
     tasks.push_back({name, facts.path, facts.bytes, ManifestFile{}, block});
     at.total += Bytes{facts.bytes};
@@ -187,6 +217,11 @@ std::string tree_of_snapshot(const std::string& directory) {
   return fs::is_regular_file(tree, error) ? tree.string() : std::string{};
 }
 
+bool fetched_with_local_dir(const std::string& directory) {
+  std::error_code error;
+  return fs::is_directory(fs::path(directory) / kMetadataFolder, error);
+}
+
 Result<Manifest> import_local_directory(const std::string& directory, const std::string& model) {
   const fs::path folder = fs::path(directory) / kMetadataFolder;
   constexpr std::string_view kEnd = ".metadata";
@@ -194,8 +229,11 @@ Result<Manifest> import_local_directory(const std::string& directory, const std:
   Manifest manifest;
   std::string first;
   for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (!at->path().string().ends_with(kEnd) || !at->is_regular_file()) continue;
-    std::string name = fs::relative(at->path(), folder).string();
+    std::string name = at->path().lexically_relative(folder).string();
+    if (name.ends_with(".incomplete"))
+      return Error{"import", directory, name + " is of a download that has not finished: fetch it whole"};
+    std::error_code ignored;
+    if (!name.ends_with(kEnd) || !fs::is_regular_file(at->symlink_status(ignored))) continue;
     name.resize(name.size() - kEnd.size());
     TROIKA_TRY(metadata, read_metadata(at->path()));
     if (manifest.revision.empty()) {
@@ -206,10 +244,10 @@ Result<Manifest> import_local_directory(const std::string& directory, const std:
                    first + " is of revision " + manifest.revision + ", " + name + " of " + metadata.commit +
                        ": fetch one revision whole"};
     }
+    // A file that is gone stays in the manifest, so that the proof misses it.
     std::error_code no_size;
     const auto bytes = fs::file_size(fs::path(directory) / name, no_size);
-    if (no_size) return Error{"import", (fs::path(directory) / name).string(), no_size.message()};
-    TROIKA_TRY(file, by_etag(metadata.etag, bytes, name));
+    TROIKA_TRY(file, by_etag(metadata.etag, no_size ? 0 : bytes, name));
     manifest.files.emplace(name, std::move(file));
     if (manifest.files.size() > kMostFiles) return Error{"import", directory, "more than 100000 files"};
   }
@@ -217,6 +255,7 @@ Result<Manifest> import_local_directory(const std::string& directory, const std:
   if (manifest.files.empty())
     return Error{"import", folder.string(),
                  "no .metadata is there: the directory was not fetched with --local-dir"};
+  TROIKA_CHECK(check_shards_are_whole(manifest, directory));
   manifest.model = model.empty() ? last_name(fs::absolute(directory).lexically_normal()) : model;
   TROIKA_CHECK(check_manifest(manifest, directory));
   return manifest;

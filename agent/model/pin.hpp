@@ -2,8 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/model/crew.hpp"
 #include "agent/model/manifest.hpp"
@@ -17,6 +20,7 @@ struct PinPlan {
   std::string model;                   // empty: told by the cache's folder, else the directory's name
   std::string revision;                // empty: told by the cache's snapshot, else "unpinned"
   Bytes block_bytes = kManifestBlock;  // 0: no digests of blocks
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> output{};  // device and inode of a file to leave out
   CrewOptions crew{};
 };
 
@@ -44,7 +48,9 @@ Result<Manifest> import_tree(const std::string& path, const std::string& model, 
 // .../trees/COMMIT.json of a snapshot of the hub's cache; empty: not a snapshot, or no such file.
 std::string tree_of_snapshot(const std::string& directory);
 // DIR/.cache/huggingface/download/**.metadata of `hf download --local-dir DIR`: commit, etag and time of each
-// file. The sizes are those on disk, as it tells none. Refused: files of several revisions.
+// file. The sizes are those on disk, as it tells none. Refused: files of several revisions, an unfinished
+// download.
+bool fetched_with_local_dir(const std::string& directory);
 Result<Manifest> import_local_directory(const std::string& directory, const std::string& model);
 
 }  // namespace troika::model

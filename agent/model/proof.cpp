@@ -31,6 +31,7 @@ class Proof {
     prove();
     for (Finding& one : proof_.findings)
       one.node = plan_.node;
+    worst_first(proof_.findings);
     if (proof_.findings.size() > kMostFindings) proof_.findings.resize(kMostFindings);
     proof_.seconds = platform::seconds_since(start);
     return std::move(proof_);
@@ -153,6 +154,10 @@ class Proof {
       if (!of_revision) add(*file.finding);
     } else if (sha256.empty()) {
       line.status = "not_read";
+      if (plan_.read_bytes && !cancelled())
+        add(finding(Code::CANNOT_TELL, {}, file.name,
+                    file.name + " was not read: no memory or no thread for it",
+                    "verify again when the machine has room"));
     } else {
       ++proof_.files;
       proof_.shards += is_shard(file.name) ? 1 : 0;

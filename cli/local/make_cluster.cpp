@@ -25,12 +25,12 @@ Result<std::string> make_root(const Options& options) {
   if (options.root.empty()) {
     std::string path = temp_folder() + "/" + options.prefix + ".XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) return system_error("make a folder in", temp_folder(), errno);
-    return path;
+    return real_folder(path);
   }
   if (options.root.front() != '/')
     return Error{"use the folder", options.root, "an absolute path is expected"};
   if (::mkdir(options.root.c_str(), 0700) != 0) return system_error("make the folder", options.root, errno);
-  return options.root;
+  return real_folder(options.root);
 }
 
 Status check_space(const Options& options, const std::string& root) {

@@ -39,9 +39,15 @@ std::vector<std::string> candidates(const std::string& parent, const std::string
 
 }  // namespace
 
+std::string real_folder(const std::string& path) {
+  std::error_code error;
+  const auto real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
+}
+
 std::string temp_folder() {
   const char* const folder = std::getenv("TMPDIR");
-  return folder != nullptr && *folder == '/' ? folder : "/tmp";
+  return real_folder(folder != nullptr && *folder == '/' ? folder : "/tmp");
 }
 
 Status write_record(const std::string& root, const ClusterRecord& record) {

@@ -33,6 +33,9 @@ Result<std::vector<Swept>> sweep_stale(const std::string& parent, const std::str
 // Those that were left running on purpose.
 std::vector<std::string> kept_clusters(const std::string& parent, const std::string& prefix);
 
+// Without links and dots: a cluster's processes carry its folder's path, and are known by it. As it is where
+// it does not exist.
+std::string real_folder(const std::string& path);
 std::string temp_folder();  // TMPDIR, else /tmp
 
 }  // namespace troika::local

@@ -6,6 +6,7 @@
 #include "daemon/cluster/leader.hpp"
 #include "platform/files.hpp"
 #include "platform/log.hpp"
+#include "protocol/codec.hpp"
 
 namespace troika::daemon {
 namespace {
@@ -63,6 +64,15 @@ Status Leader::carry(const policies::PersistReplica& action) {
   return store_.save_replica(action.replica, cluster_.term(), clock_.wall(), reason_of(action.replica.name));
 }
 
+namespace {
+
+bool fits(const protocol::Verify& verify) {
+  constexpr std::uint64_t kAnyId = ~std::uint64_t{0};
+  return protocol::encode(verify, kAnyId).size() <= protocol::kMaxMessage.count;
+}
+
+}  // namespace
+
 Status Leader::carry(const policies::SendVerify& action) {
   auto* node = nodes_.find(action.node);
   if (node == nullptr) return Done{};
@@ -83,6 +93,19 @@ Status Leader::carry(const policies::SendVerify& action) {
   verify.engine = name(config_.engine.kind);
   verify.manifest_digest = model::manifest_digest(*manifest);
   verify.manifest = std::move(manifest).value();
+  // Digests of blocks prove nothing more, and they are most of a large model's manifest.
+  if (!fits(verify))
+    for (auto& [name, file] : verify.manifest.files) {
+      file.block_bytes = Bytes{};
+      file.blocks.clear();
+    }
+  if (!fits(verify)) {
+    const auto why = finding(Code::MANIFEST_INVALID, {}, config_.model.manifest,
+                             config_.model.manifest + " is larger than a message to an agent may be",
+                             "Name fewer files in it.");
+    step(policies::VerifyFinished{action.node, action.request, {why}});
+    return Done{};
+  }
   std::erase_if(node->verifying, [&](const auto& running) { return running.second.stage == action.stage; });
   node->verifying[action.request].stage = action.stage;
   send(*node, verify, {Sent::About::Verify, action.stage, Epoch{}, action.request});

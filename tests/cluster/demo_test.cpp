@@ -64,6 +64,18 @@ class Demo : public testing::Test {
     return out;
   }
 
+  // A demo that is killed while its cluster serves; its children outlive it. Its folder.
+  std::string leave_one() {
+    const pid_t killed = start();
+    EXPECT_TRUE(says(killed, "4. "));
+    EXPECT_EQ(roots().size(), 1u);
+    const std::string root = roots().empty() ? folder_ : roots().front();
+    EXPECT_EQ(::kill(killed, SIGKILL), 0);
+    EXPECT_TRUE(children_.wait(killed, patience(std::chrono::seconds{60})));
+    EXPECT_FALSE(processes_of(root).empty());
+    return root;
+  }
+
   void interrupt_at(const std::string& text, int signal) {
     const pid_t pid = start();
     ASSERT_TRUE(says(pid, text));
@@ -98,14 +110,7 @@ TEST_F(Demo, SigtermWhileItWaitsForTheRateLeavesNothing) {
 }
 
 TEST_F(Demo, AfterSigkillTheNextDemoSweepsAndSaysSo) {
-  const pid_t killed = start();
-  ASSERT_TRUE(says(killed, "4. "));
-  ASSERT_EQ(roots().size(), 1u);
-  const std::string root = roots().front();
-  ASSERT_EQ(::kill(killed, SIGKILL), 0);
-  ASSERT_TRUE(children_.wait(killed, patience(std::chrono::seconds{60})));
-  EXPECT_FALSE(processes_of(root).empty()) << "the demo's children outlive it";
-
+  const std::string root = leave_one();
   const pid_t next = start("again");
   ASSERT_TRUE(says(next, "swept", "again"));
   ASSERT_TRUE(says(next, "1. ", "again"));
@@ -120,13 +125,7 @@ TEST_F(Demo, AfterSigkillTheNextDemoSweepsAndSaysSo) {
 // The processes are found by the folder's path in their command lines: another spelling of it must not hide
 // them.
 TEST_F(Demo, StopTakesAnySpellingOfTheFolder) {
-  const pid_t killed = start();
-  ASSERT_TRUE(says(killed, "4. "));
-  ASSERT_EQ(roots().size(), 1u);
-  const std::string root = roots().front();
-  ASSERT_EQ(::kill(killed, SIGKILL), 0);
-  ASSERT_TRUE(children_.wait(killed, patience(std::chrono::seconds{60})));
-  EXPECT_FALSE(processes_of(root).empty());
+  const std::string root = leave_one();
   const std::string link = folder_ + "/link";
   std::filesystem::create_directory_symlink(root, link);
   const auto stop = children_.spawn(
@@ -139,6 +138,32 @@ TEST_F(Demo, StopTakesAnySpellingOfTheFolder) {
   const auto ended = children_.wait(*stop, patience(std::chrono::seconds{60}));
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->code, 0) << output("again");
+  EXPECT_TRUE(processes_of(root).empty());
+  EXPECT_FALSE(std::filesystem::exists(root));
+}
+
+// A temporary folder behind a link: the demo's own printed path must do.
+TEST_F(Demo, StopFindsWhatBeganBehindALink) {
+  const std::string link = folder_ + "-link";
+  std::filesystem::create_directory_symlink(folder_, link);
+  const auto begun = children_.spawn({troika(), {"demo"}, {{"TMPDIR", link}}, folder_ + "/out"});
+  ASSERT_TRUE(begun.ok());
+  ASSERT_TRUE(says(*begun, "4. "));
+  ASSERT_EQ(roots().size(), 1u);
+  const std::string root = roots().front();
+  ASSERT_EQ(::kill(*begun, SIGKILL), 0);
+  ASSERT_TRUE(children_.wait(*begun, patience(std::chrono::seconds{60})));
+  const auto stop =
+      children_.spawn({troika(),
+                       {"demo", "--stop", link + "/" + std::filesystem::path(root).filename().string()},
+                       {},
+                       folder_ + "/again"});
+  ASSERT_TRUE(stop.ok());
+  const auto ended = children_.wait(*stop, patience(std::chrono::seconds{60}));
+  std::filesystem::remove(link);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->code, 0) << output("again");
+  EXPECT_EQ(output("again").find(": 0 processes"), std::string::npos) << output("again");
   EXPECT_TRUE(processes_of(root).empty());
   EXPECT_FALSE(std::filesystem::exists(root));
 }

@@ -23,7 +23,7 @@ TEST(ManifestText, ReadsBackWhatItWrites) {
 TEST(ManifestText, HasTheSameDigestForTheSameContent) {
   const auto one = parse_manifest(
       manifest("\"a\":{\"bytes\":1,\"sha256\":\"" + kDigest + "\"},\"b\":{\"bytes\":2,\"sha256\":\"" +
-               kDigest + "\",\"blocks\":{\"bytes\":8,\"sha256\":[]}}"),
+               kDigest + "\",\"blocks\":{\"bytes\":65536,\"sha256\":[\"" + kDigest + "\"]}}"),
       "x");
   const auto other = parse_manifest("{ \"files\": {\"b\": {\"sha256\":\"" + kDigest +
                                         "\", \"bytes\":2}, \"a\":{\"sha256\":\"" + kDigest +
@@ -52,6 +52,15 @@ TEST(ManifestText, SaysWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(reason(manifest("\"a\":{\"bytes\":1}")).find("neither"), std::string::npos);
   EXPECT_NE(reason(manifest("\"a\":{\"bytes\":1,\"sha256\":\"ABC\"}")).find("64"), std::string::npos);
+  const auto blocks = [&](const std::string& value) {
+    return reason(
+        manifest("\"a\":{\"bytes\":70000,\"sha256\":\"" + kDigest + "\",\"blocks\":" + value + "}"));
+  };
+  for (const std::string value :
+       {"5", "{}", "{\"bytes\":65536}", "{\"bytes\":65536,\"sha256\":[5,5]}", "{\"bytes\":1,\"sha256\":[]}",
+        "{\"bytes\":65536,\"sha256\":[\"ab\"]}", "{\"bytes\":65536,\"sha256\":[\"ab\",\"cd\"]}"})
+    EXPECT_NE(blocks(value).find("blocks"), std::string::npos) << value;
+  EXPECT_NE(reason(manifest("\"a\\u0001\":" + good)).find("control"), std::string::npos);
   for (const char* name : {"/etc/passwd", "../x", "a/../../x", "a//b", ".", "a/./b", ""})
     EXPECT_NE(reason(manifest("\"" + std::string(name) + "\":" + good)).find("file name"), std::string::npos)
         << name;

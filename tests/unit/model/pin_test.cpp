@@ -137,6 +137,28 @@ TEST_F(PinTest, ADirectoryOfLocalDirIsPinnedByItsMetadata) {
   put("m/sub/config.json", "hellO\n");
   EXPECT_EQ(prove(folder_ / "m", *imported).findings.size(), 1u);
 
+  // What is gone since is missed.
+  std::filesystem::remove(folder_ / "m/model.safetensors");
+  const auto without = import_local_directory(folder_ / "m", "");
+  ASSERT_TRUE(without.ok()) << without.error().message();
+  const auto proof = prove(folder_ / "m", *without);
+  EXPECT_TRUE(std::any_of(proof.findings.begin(), proof.findings.end(),
+                          [](const Finding& one) { return one.code == Code::MISSING_SHARD; }));
+
+  // Shards that were never fetched have no metadata; a download that goes on has a partial file.
+  const std::string part = put(meta + "x.incomplete", "");
+  EXPECT_FALSE(import_local_directory(folder_ / "m", "").ok());
+  std::filesystem::remove(part);
+  const std::string one =
+      put(meta + "w-00001-of-00002.safetensors.metadata", kCommit + "\n" + sha256_hex(shard) + "\n1\n");
+  const auto half = import_local_directory(folder_ / "m", "");
+  ASSERT_FALSE(half.ok());
+  EXPECT_NE(half.error().message().find("1 of 2 shards were fetched"), std::string::npos)
+      << half.error().message();
+  std::filesystem::remove(one);
+  std::filesystem::create_symlink("loop.metadata", folder_ / (meta + "loop.metadata"));
+  EXPECT_TRUE(import_local_directory(folder_ / "m", "").ok()) << "a link is not what the downloader writes";
+
   // Files of two revisions are no model.
   put(meta + "model.safetensors.metadata",
       std::string(40, 'a') + "\n" + sha256_hex(shard) + "\n1754000000.5\n");

@@ -140,6 +140,18 @@ TEST_F(TreeTest, AFileThatGrowsWhileItIsReadProvesNothing) {
   EXPECT_EQ(proof.findings[0].code, Code::CHANGED_WHILE_READ);
 }
 
+// More information than a report holds does not push an error out of it.
+TEST_F(TreeTest, AnErrorIsNotLostAmongInformation) {
+  for (int i = 0; i < 300; ++i)
+    write("part" + std::to_string(i) + ".incomplete", "");
+  put_wrong(kPlacedShard, one_tensor("a", "datA"), one_tensor("a", "data"));
+  const ModelProof proof = prove();
+  EXPECT_EQ(verdict_of(proof.findings), Verdict::Error);
+  ASSERT_FALSE(proof.findings.empty());
+  EXPECT_EQ(proof.findings[0].code, Code::HASH_MISMATCH);
+  EXPECT_LE(proof.findings.size(), 256u);
+}
+
 TEST_F(TreeTest, IsCancelledBetweenTwoBlocks) {
   put(kPlacedShard, one_tensor("a", std::string(40u << 20, 'x')));
   std::atomic<bool> cancel{false};

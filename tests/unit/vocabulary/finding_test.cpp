@@ -45,7 +45,7 @@ Finding of(Code code, Severity severity) {
 
 // error, then cannot_tell, then warning, then ok.
 TEST(Finding, TheVerdictIsTheWorst) {
-  EXPECT_EQ(verdict_of({}), Verdict::Ok);
+  EXPECT_EQ(verdict_of(std::vector<Finding>{}), Verdict::Ok);
   const Finding info = of(Code::IDLE, Severity::Info), doubt = of(Code::CANNOT_TELL, Severity::Info),
                 warning = of(Code::SUSPECT, Severity::Warning), error = of(Code::WEDGED, Severity::Error);
   EXPECT_EQ(verdict_of({info}), Verdict::Ok);
