@@ -83,8 +83,9 @@ int import(const ManifestOptions& options) {
   std::error_code error;
   const bool directory = std::filesystem::is_directory(options.source, error);
   const std::string tree = directory ? model::tree_of_snapshot(options.source) : options.source;
-  const auto manifest = tree.empty() ? model::import_local_directory(options.source, options.name)
-                                     : model::import_tree(tree, options.name, options.revision);
+  const auto manifest =
+      tree.empty() ? model::import_local_directory(options.source, options.name, model::Gone::Refused)
+                   : model::import_tree(tree, options.name, options.revision);
   if (!manifest.ok()) return complain(manifest.error(), kUsage);
   if (!options.revision.empty() && manifest->revision != options.revision)
     return complain(

@@ -72,7 +72,7 @@ Result<model::Manifest> manifest_for(const VerifyOptions& options, std::string& 
   }
   pinned_by = options.directory + "/.cache/huggingface/download";
   if (model::fetched_with_local_dir(options.directory))
-    return model::import_local_directory(options.directory, "");
+    return model::import_local_directory(options.directory, "", model::Gone::Listed);
   return Error{
       "prove", options.directory,
       "nothing says what its bytes must be: give --manifest FILE, or pin the directory as it is with troika "

@@ -50,11 +50,15 @@ std::string Hasher::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
   unsigned size = 0;
   TROIKA_INVARIANT(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1);
+  return hex_of(digest.data(), size);
+}
+
+std::string hex_of(const unsigned char* bytes, std::size_t size) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  for (unsigned i = 0; i < size; ++i) {
-    out.push_back(kHex[digest[i] >> 4]);
-    out.push_back(kHex[digest[i] & 15]);
+  for (std::size_t i = 0; i < size; ++i) {
+    out.push_back(kHex[bytes[i] >> 4]);
+    out.push_back(kHex[bytes[i] & 15]);
   }
   return out;
 }

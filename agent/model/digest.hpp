@@ -34,5 +34,6 @@ class Hasher {
 };
 
 std::string sha256_hex(std::string_view text);
+std::string hex_of(const unsigned char* bytes, std::size_t size);  // lower-case
 
 }  // namespace troika::model

@@ -222,7 +222,7 @@ bool fetched_with_local_dir(const std::string& directory) {
   return fs::is_directory(fs::path(directory) / kMetadataFolder, error);
 }
 
-Result<Manifest> import_local_directory(const std::string& directory, const std::string& model) {
+Result<Manifest> import_local_directory(const std::string& directory, const std::string& model, Gone gone) {
   const fs::path folder = fs::path(directory) / kMetadataFolder;
   constexpr std::string_view kEnd = ".metadata";
   std::error_code error;
@@ -244,9 +244,11 @@ Result<Manifest> import_local_directory(const std::string& directory, const std:
                    first + " is of revision " + manifest.revision + ", " + name + " of " + metadata.commit +
                        ": fetch one revision whole"};
     }
-    // A file that is gone stays in the manifest, so that the proof misses it.
     std::error_code no_size;
     const auto bytes = fs::file_size(fs::path(directory) / name, no_size);
+    if (no_size && gone == Gone::Refused)
+      return Error{"import", directory,
+                   name + " was fetched and is gone (" + no_size.message() + "): fetch it again"};
     TROIKA_TRY(file, by_etag(metadata.etag, no_size ? 0 : bytes, name));
     manifest.files.emplace(name, std::move(file));
     if (manifest.files.size() > kMostFiles) return Error{"import", directory, "more than 100000 files"};

@@ -51,6 +51,9 @@ std::string tree_of_snapshot(const std::string& directory);
 // file. The sizes are those on disk, as it tells none. Refused: files of several revisions, an unfinished
 // download.
 bool fetched_with_local_dir(const std::string& directory);
-Result<Manifest> import_local_directory(const std::string& directory, const std::string& model);
+// `gone`: what becomes of a file that was fetched and is not there any more. A proof lists it (of 0 bytes),
+// to miss it; a manifest for other machines cannot, as its size is not known.
+enum class Gone { Listed, Refused };
+Result<Manifest> import_local_directory(const std::string& directory, const std::string& model, Gone gone);
 
 }  // namespace troika::model

@@ -120,12 +120,10 @@ std::string Sha256::hex() {
   for (std::size_t i = 0; i < 8; ++i)
     end[padding - 1 - i] = static_cast<unsigned char>(bits >> (8 * i));
   update(end.data(), padding);
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string out;
-  for (const std::uint32_t word : state_)
-    for (int shift = 28; shift >= 0; shift -= 4)
-      out.push_back(kHex[(word >> shift) & 15]);
-  return out;
+  std::array<unsigned char, 32> digest;  // the words of the state, big-endian
+  for (std::size_t i = 0; i < digest.size(); ++i)
+    digest[i] = static_cast<unsigned char>(state_[i / 4] >> (24 - 8 * (i % 4)));
+  return hex_of(digest.data(), digest.size());
 }
 
 }  // namespace troika::model

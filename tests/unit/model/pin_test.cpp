@@ -129,7 +129,7 @@ TEST_F(PinTest, ADirectoryOfLocalDirIsPinnedByItsMetadata) {
   put(meta + "model.safetensors.metadata", kCommit + "\n" + sha256_hex(shard) + "\n1754000000.5\n");
   put(meta + "sub/config.json.metadata",
       kCommit + "\nce013625030ba8dba906f756967f9e9ca394464a\n1754000000.5\n");
-  const auto imported = import_local_directory(folder_ / "m", "org/name");
+  const auto imported = import_local_directory(folder_ / "m", "org/name", Gone::Listed);
   ASSERT_TRUE(imported.ok()) << imported.error().message();
   EXPECT_EQ(imported->revision, kCommit);
   ASSERT_EQ(imported->files.size(), 2u);
@@ -139,35 +139,39 @@ TEST_F(PinTest, ADirectoryOfLocalDirIsPinnedByItsMetadata) {
 
   // What is gone since is missed.
   std::filesystem::remove(folder_ / "m/model.safetensors");
-  const auto without = import_local_directory(folder_ / "m", "");
+  const auto without = import_local_directory(folder_ / "m", "", Gone::Listed);
   ASSERT_TRUE(without.ok()) << without.error().message();
+  const auto refused = import_local_directory(folder_ / "m", "", Gone::Refused);
+  ASSERT_FALSE(refused.ok()) << "other machines would be held to a size of 0";
+  EXPECT_NE(refused.error().message().find("model.safetensors was fetched and is gone"), std::string::npos);
   const auto proof = prove(folder_ / "m", *without);
   EXPECT_TRUE(std::any_of(proof.findings.begin(), proof.findings.end(),
                           [](const Finding& one) { return one.code == Code::MISSING_SHARD; }));
 
   // Shards that were never fetched have no metadata; a download that goes on has a partial file.
   const std::string part = put(meta + "x.incomplete", "");
-  EXPECT_FALSE(import_local_directory(folder_ / "m", "").ok());
+  EXPECT_FALSE(import_local_directory(folder_ / "m", "", Gone::Listed).ok());
   std::filesystem::remove(part);
   const std::string one =
       put(meta + "w-00001-of-00002.safetensors.metadata", kCommit + "\n" + sha256_hex(shard) + "\n1\n");
-  const auto half = import_local_directory(folder_ / "m", "");
+  const auto half = import_local_directory(folder_ / "m", "", Gone::Listed);
   ASSERT_FALSE(half.ok());
   EXPECT_NE(half.error().message().find("1 of 2 shards were fetched"), std::string::npos)
       << half.error().message();
   std::filesystem::remove(one);
   std::filesystem::create_symlink("loop.metadata", folder_ / (meta + "loop.metadata"));
-  EXPECT_TRUE(import_local_directory(folder_ / "m", "").ok()) << "a link is not what the downloader writes";
+  EXPECT_TRUE(import_local_directory(folder_ / "m", "", Gone::Listed).ok())
+      << "a link is not what the downloader writes";
 
   // Files of two revisions are no model.
   put(meta + "model.safetensors.metadata",
       std::string(40, 'a') + "\n" + sha256_hex(shard) + "\n1754000000.5\n");
-  const auto mixed = import_local_directory(folder_ / "m", "");
+  const auto mixed = import_local_directory(folder_ / "m", "", Gone::Listed);
   ASSERT_FALSE(mixed.ok());
   EXPECT_NE(mixed.error().message().find("fetch one revision whole"), std::string::npos);
   put(meta + "model.safetensors.metadata", "one line");
-  EXPECT_FALSE(import_local_directory(folder_ / "m", "").ok());
-  EXPECT_FALSE(import_local_directory(folder_ / "nothing", "").ok());
+  EXPECT_FALSE(import_local_directory(folder_ / "m", "", Gone::Listed).ok());
+  EXPECT_FALSE(import_local_directory(folder_ / "nothing", "", Gone::Listed).ok());
 }
 
 }  // namespace
