@@ -39,15 +39,13 @@ Finding of_body(const std::string& name, const Body& body, std::uint64_t bytes,
   return finding(body.code, {}, name, message, remedy_for(body), std::move(evidence));
 }
 
-Finding of_header(const std::string& name, const HeaderFault& fault, std::uint64_t bytes,
+Finding of_header(const std::string& name, const safetensors::HeaderFault& fault, std::uint64_t bytes,
                   const ManifestFile& expected) {
-  std::string message = name + ": " + fault.rule + ": ";
-  if (!fault.tensor.empty()) message += "tensor " + fault.tensor + ": ";
   Evidence evidence{{"rule", fault.rule},
                     {"tensor", fault.tensor},
                     {"bytes", signed_of(bytes)},
                     {"expected_bytes", signed_of(expected.bytes.count)}};
-  return finding(Code::CORRUPT_HEADER, {}, name, message + fault.detail, "fetch the file again",
+  return finding(Code::CORRUPT_HEADER, {}, name, name + ": " + fault.text(), "fetch the file again",
                  std::move(evidence));
 }
 
@@ -76,7 +74,8 @@ void look_at_shard(const FileReader& reader, const std::string& head, const Mani
     facts.finding = of_body(facts.name, *body, facts.bytes, expected);
     return;
   }
-  const HeaderLength length = header_length(std::string_view{head}.substr(0, 8), facts.bytes);
+  const safetensors::HeaderLength length =
+      safetensors::header_length(std::string_view{head}.substr(0, 8), facts.bytes);
   if (length.fault) {
     facts.finding = of_header(facts.name, *length.fault, facts.bytes, expected);
     return;
@@ -86,17 +85,18 @@ void look_at_shard(const FileReader& reader, const std::string& head, const Mani
     facts.finding = unreadable(facts.name, json.error());
     return;
   }
-  Header header = parse_header(*json);
+  safetensors::Header header = safetensors::parse_header(*json);
   if (header.fault) {
     facts.finding = of_header(facts.name, *header.fault, facts.bytes, expected);
     return;
   }
   facts.whole = header.file_bytes == facts.bytes;
-  facts.tensors = std::move(header.tensors);
+  const std::uint64_t by_header = header.file_bytes;
+  facts.header = std::move(header);
   if (facts.bytes != expected.bytes.count)
     facts.finding = of_size(facts.name, facts.bytes, expected.bytes.count, "the manifest");
   else if (!facts.whole)
-    facts.finding = of_size(facts.name, facts.bytes, header.file_bytes, "its own header");
+    facts.finding = of_size(facts.name, facts.bytes, by_header, "its own header");
 }
 
 void look_at_other(const std::string& head, const ManifestFile& expected, FileFacts& facts) {

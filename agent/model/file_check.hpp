@@ -10,7 +10,7 @@
 #include "agent/model/file_reader.hpp"
 #include "agent/model/manifest.hpp"
 #include "agent/model/place.hpp"
-#include "agent/model/safetensors.hpp"
+#include "engine/safetensors/header.hpp"
 #include "vocabulary/finding.hpp"
 
 namespace troika::model {
@@ -19,8 +19,8 @@ struct FileFacts {
   std::string name;
   std::string path;  // real; empty: not there
   std::uint64_t bytes = 0;
-  std::optional<Finding> finding;  // the most specific cause
-  std::vector<Tensor> tensors;     // of a shard with a good header
+  std::optional<Finding> finding;             // the most specific cause
+  std::optional<safetensors::Header> header;  // of a shard, where it is good
   bool whole = false;  // a shard whose header and size agree with each other, whatever the manifest says
 };
 

@@ -1,7 +1,6 @@
 #include "agent/model/index.hpp"
 
-#include "agent/model/manifest.hpp"
-#include "agent/model/strict_json.hpp"
+#include <map>
 
 namespace troika::model {
 namespace {
@@ -13,10 +12,17 @@ struct Disagreement {
   std::string first;
   std::size_t count = 0;
 
-  void add(const std::string& tensor) {
+  void add(std::string_view tensor) {
     if (count++ == 0) first = tensor;
   }
 };
+using Disagreements = std::map<std::string, Disagreement, std::less<>>;  // by shard
+
+void note(Disagreements& all, std::string_view shard, std::string_view tensor) {
+  auto found = all.find(shard);
+  if (found == all.end()) found = all.emplace(shard, Disagreement{}).first;
+  found->second.add(tensor);
+}
 
 Finding disagree(const std::string& shard, const Disagreement& one, const std::string& how) {
   const std::string more = one.count > 1 ? " (and " + std::to_string(one.count - 1) + " more tensors)" : "";
@@ -27,75 +33,40 @@ Finding disagree(const std::string& shard, const Disagreement& one, const std::s
 
 }  // namespace
 
-Result<Index> parse_index(std::string_view text, const std::string& subject) {
-  const auto wrong = [&](std::string reason) { return Error{"read the index", subject, std::move(reason)}; };
-  TROIKA_TRY(json, parse_json(text, "read the index", subject));
-  if (!json.is_object()) return wrong("a JSON object is expected");
-  const auto map = json.find("weight_map");
-  if (map == json.end() || !map->is_object()) return wrong("\"weight_map\" must be an object");
-  Index index;
-  for (const auto& [tensor, shard] : map->items()) {
-    if (!shard.is_string()) return wrong("weight_map." + tensor + " must be a string");
-    const std::string& name = shard.get_ref<const std::string&>();
-    if (name.empty() || name.find('/') != std::string::npos || !is_shard(name))
-      return wrong("weight_map." + tensor + " names \"" + name + "\", which is no shard of this directory");
-    index.shard_of.emplace(tensor, name);
-  }
-  const auto metadata = json.find("metadata");
-  if (metadata != json.end() && metadata->is_object()) {
-    const auto total = metadata->find("total_size");
-    if (total != metadata->end() && total->is_number_unsigned())
-      index.total_bytes = total->get<std::uint64_t>();
-  }
-  return index;
-}
-
-std::string first_tensor_of(const Index& index, const std::string& shard) {
-  for (const auto& [tensor, name] : index.shard_of)
-    if (name == shard) return tensor;
-  return {};
-}
-
-void TensorMap::add(const std::string& shard, const std::vector<Tensor>& tensors) {
-  shards_.insert(shard);
-  for (const Tensor& tensor : tensors) {
+void TensorMap::add(const std::string& shard, const safetensors::Header& header) {
+  const std::uint32_t number = shards_.insert(shard).id;
+  for (const safetensors::Tensor& tensor : header.tensors) {
     bytes_ += tensor.end - tensor.begin;
-    const auto [place, fresh] = shard_of_.emplace(tensor.name, shard);
-    if (!fresh) duplicates_.push_back({tensor.name, place->second, shard});
-  }
-}
-
-std::vector<Finding> TensorMap::duplicates() const {
-  std::vector<Finding> findings;
-  for (const Duplicate& one : duplicates_) {
-    if (findings.size() == kMostDuplicates) break;
-    findings.push_back(finding(Code::DUPLICATE_TENSOR, {}, one.tensor,
-                               one.tensor + " is in " + one.first + " and in " + one.second,
-                               "one of the two shards is of another revision: fetch both again",
-                               {{"first", one.first},
-                                {"second", one.second},
-                                {"duplicates", static_cast<std::int64_t>(duplicates_.size())}}));
-  }
-  return findings;
-}
-
-std::vector<Finding> TensorMap::compare(const Index& index, const std::string& index_name,
-                                        const std::set<std::string>& absent) const {
-  std::map<std::string, Disagreement> unheld, elsewhere, unlisted, gone;
-  for (const auto& [tensor, shard] : index.shard_of) {
-    if (absent.count(shard) != 0) continue;
-    if (shards_.count(shard) == 0) {
-      gone[shard].add(tensor);
+    const auto [id, fresh] = tensors_.insert(tensor.name);
+    if (fresh) {
+      shard_of_.push_back(number);
       continue;
     }
-    const auto held = shard_of_.find(tensor);
-    if (held == shard_of_.end())
-      unheld[shard].add(tensor);
-    else if (held->second != shard)
-      elsewhere[shard].add(tensor);
+    if (++duplicates_ > kMostDuplicates) continue;
+    const std::string name(tensor.name), first(shards_.name(shard_of_[id]));
+    duplicate_findings_.push_back(finding(Code::DUPLICATE_TENSOR, {}, name,
+                                          name + " is in " + first + " and in " + shard,
+                                          "one of the two shards is of another revision: fetch both again",
+                                          {{"first", first}, {"second", shard}}));
   }
-  for (const auto& [tensor, shard] : shard_of_)
-    if (index.shard_of.count(tensor) == 0) unlisted[shard].add(tensor);
+}
+
+std::vector<Finding> TensorMap::compare(const safetensors::Index& index, const std::string& index_name,
+                                        const std::set<std::string, std::less<>>& absent) const {
+  Disagreements unheld, elsewhere, unlisted, gone;
+  for (std::uint32_t i = 0; i < index.tensors.size(); ++i) {
+    const std::string_view tensor = index.tensors.name(i), shard = index.shards.name(index.shard_of[i]);
+    if (absent.count(shard) != 0) continue;
+    const auto held = tensors_.find(tensor);
+    if (!shards_.find(shard))
+      note(gone, shard, tensor);
+    else if (!held)
+      note(unheld, shard, tensor);
+    else if (shards_.name(shard_of_[*held]) != shard)
+      note(elsewhere, shard, tensor);
+  }
+  for (std::uint32_t i = 0; i < tensors_.size(); ++i)
+    if (!index.tensors.find(tensors_.name(i))) note(unlisted, shards_.name(shard_of_[i]), tensors_.name(i));
 
   std::vector<Finding> findings;
   for (const auto& [shard, one] : gone)

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "agent/model/digest.hpp"
-#include "agent/model/strict_json.hpp"
+#include "engine/safetensors/json_strict.hpp"
 #include "platform/files.hpp"
 
 namespace troika::model {
@@ -14,10 +14,6 @@ using Json = nlohmann::json;
 constexpr std::size_t kLongestName = 1024;
 constexpr std::size_t kMostFiles = 100'000;
 constexpr std::uint64_t kSmallestBlock = 65'536;
-
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
 
 bool utf8(std::string_view text) {
   try {
@@ -115,7 +111,7 @@ Status check_blocks(const std::string& name, const ManifestFile& file, const std
 }  // namespace
 
 Result<Manifest> parse_manifest(std::string_view text, const std::string& subject) {
-  TROIKA_TRY(json, parse_json(text, "read the manifest", subject));
+  TROIKA_TRY(json, safetensors::parse_strict(text, subject, "read the manifest"));
   if (!json.is_object()) return wrong(subject, "a JSON object is expected");
   const auto format = json.find("format");
   if (format == json.end() || *format != 1) return wrong(subject, "\"format\" must be 1");
@@ -171,10 +167,10 @@ bool is_hex(std::string_view text, std::size_t digits) {
 }
 
 bool is_shard(std::string_view name) {
-  return ends_with(name, ".safetensors");
+  return name.ends_with(".safetensors");
 }
 bool is_index(std::string_view name) {
-  return ends_with(name, ".safetensors.index.json");
+  return name.ends_with(".safetensors.index.json");
 }
 
 }  // namespace troika::model

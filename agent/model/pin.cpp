@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "agent/model/place.hpp"
-#include "agent/model/strict_json.hpp"
+#include "engine/safetensors/json_strict.hpp"
 #include "platform/files.hpp"
 
 namespace troika::model {
@@ -189,7 +189,7 @@ Result<Pinned> pin_directory(const PinPlan& plan, const std::function<void(const
 
 Result<Manifest> import_tree(const std::string& path, const std::string& model, const std::string& revision) {
   TROIKA_TRY(text, platform::read_file(path, kLargestManifest));
-  TROIKA_TRY(json, parse_json(text, "import", path));
+  TROIKA_TRY(json, safetensors::parse_strict(text, path, "import"));
   if (!json.is_object() || json.value("format_version", Json()) != 1)
     return Error{"import", path, "a tree of format_version 1 is expected"};
   const auto files = json.find("files");

@@ -61,9 +61,9 @@ class Proof {
       if (cancelled()) return;
       facts_.push_back(look_at_file(root, name, expected));
       progress_at_.total += expected.bytes;
-      if (is_shard(name) && !facts_.back().tensors.empty()) {
-        tensors_.add(name, facts_.back().tensors);
-        facts_.back().tensors = {};
+      if (auto& header = facts_.back().header) {
+        tensors_.add(name, *header);
+        header.reset();
       }
     }
     progress_at_.files_total = static_cast<std::uint32_t>(facts_.size());
@@ -78,8 +78,8 @@ class Proof {
   }
 
   void compare_index() {
-    for (Finding& one : tensors_.duplicates())
-      add(std::move(one));
+    for (const Finding& one : tensors_.duplicates())
+      add(one);
     proof_.tensors = tensors_.tensors();
     for (const FileFacts& file : facts_) {
       if (!is_index(file.name) || file.path.empty() || other_revision_) continue;
@@ -89,7 +89,7 @@ class Proof {
                     "fetch the index again"));
         continue;
       }
-      std::set<std::string> absent;
+      std::set<std::string, std::less<>> absent;
       for (FileFacts& shard : facts_) {
         if (!is_shard(shard.name) || !shard.finding) continue;
         absent.insert(shard.name);
@@ -100,17 +100,17 @@ class Proof {
     }
   }
 
-  static Result<Index> open_index(const FileFacts& file) {
+  static Result<safetensors::Index> open_index(const FileFacts& file) {
     TROIKA_TRY(reader, FileReader::open(file.path));
     if (reader.stamp().bytes > kLargestIndex)
       return Error{"read the index", file.name, "larger than " + std::to_string(kLargestIndex) + " bytes"};
     TROIKA_TRY(text, reader.read_at(0, reader.stamp().bytes));
-    return parse_index(text, file.name);
+    return safetensors::parse_index(text, file.name);
   }
 
-  static void name_first_tensor(const Index& index, Finding& missing) {
+  static void name_first_tensor(const safetensors::Index& index, Finding& missing) {
     if (missing.code != Code::MISSING_SHARD) return;
-    const std::string first = first_tensor_of(index, missing.subject);
+    const std::string first(index.first_tensor_of(missing.subject));
     if (first.empty()) return;
     missing.message += "; its first tensor is " + first;
     missing.evidence.emplace_back("first_tensor", first);

@@ -19,10 +19,6 @@ constexpr std::array<std::string_view, 16> kLoadedNames{
     "merges.txt",          "chat_template.json",      "chat_template.jinja",  "preprocessor_config.json",
     "adapter_config.json", "hf_quant_config.json",    "quantize_config.json", "params.json"};
 
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> open{::opendir(directory.c_str()), ::closedir};
@@ -48,21 +44,21 @@ Finding leftover(const std::string& name) {
 
 bool loader_takes(std::string_view name) {
   return std::any_of(kLoadedEndings.begin(), kLoadedEndings.end(),
-                     [&](auto end) { return ends_with(name, end); }) ||
+                     [&](auto end) { return name.ends_with(end); }) ||
          std::find(kLoadedNames.begin(), kLoadedNames.end(), name) != kLoadedNames.end();
 }
 
 Strays find_strays(const ModelRoot& root, const Manifest& manifest) {
   Strays strays;
   for (const std::string& name : names_in(root.directory)) {
-    if (ends_with(name, ".incomplete")) strays.findings.push_back(leftover(name));
+    if (name.ends_with(".incomplete")) strays.findings.push_back(leftover(name));
     if (manifest.files.count(name) != 0 || !loader_takes(name)) continue;
     if (is_shard(name)) strays.shards.push_back(name);
     strays.findings.push_back(extra(name));
   }
   const std::string downloads = ".cache/huggingface/download";
   for (const std::string& name : names_in(root.directory + "/" + downloads))
-    if (ends_with(name, ".incomplete")) strays.findings.push_back(leftover(downloads + "/" + name));
+    if (name.ends_with(".incomplete")) strays.findings.push_back(leftover(downloads + "/" + name));
   return strays;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/safetensors/files.hpp"
 #include "engine/safetensors/json_strict.hpp"
 
 namespace troika::native {

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "engine/safetensors/header.hpp"
+#include "engine/safetensors/files.hpp"
 
 namespace troika::native {
 namespace {
@@ -132,20 +132,29 @@ class File {
   int fd_;
 };
 
-Status check(const Wanted& wanted, const safetensors::Header& header, const std::string& path) {
-  const auto found = header.tensors.find(wanted.name);
-  if (found == header.tensors.end())
+// A tensor of a shard and where the stage wants it.
+struct Found {
+  const Wanted* wanted = nullptr;
+  bool wide = false;        // F32, else BF16
+  std::uint64_t begin = 0;  // bytes from the start of the file
+  std::uint64_t end = 0;
+};
+
+Result<Found> find(const Wanted& wanted, const safetensors::Header& header, const std::string& path) {
+  using safetensors::Dtype;
+  const auto tensor = std::find_if(header.tensors.begin(), header.tensors.end(),
+                                   [&](const safetensors::Tensor& one) { return one.name == wanted.name; });
+  if (tensor == header.tensors.end())
     return Error{"load " + wanted.name + " from", path, "the shard does not hold it"};
-  const auto& tensor = found->second;
-  const bool dtype_fits = tensor.dtype == "BF16" || (wanted.vector != nullptr && tensor.dtype == "F32");
-  if (!dtype_fits)
+  const bool wide = tensor->dtype == Dtype::F32;
+  if (tensor->dtype != Dtype::BF16 && !(wide && wanted.vector != nullptr))
     return Error{"load " + wanted.name + " from", path,
-                 "dtype " + tensor.dtype + " is not supported, only BF16"};
-  if (tensor.shape != wanted.shape) {
+                 std::string("dtype ") + safetensors::name(tensor->dtype) + " is not supported, only BF16"};
+  if (tensor->shape != wanted.shape) {
     return Error{"load " + wanted.name + " from", path,
-                 "shape " + text(tensor.shape) + " where config.json means " + text(wanted.shape)};
+                 "shape " + text(tensor->shape) + " where config.json means " + text(wanted.shape)};
   }
-  return Done{};
+  return Found{&wanted, wide, header.data_begin + tensor->begin, header.data_begin + tensor->end};
 }
 
 }  // namespace
@@ -162,32 +171,28 @@ Result<Weights> load_weights(const std::string& directory, const ModelConfig& co
   Plan plan(config, weights);
   std::map<std::string, std::vector<const Wanted*>> by_shard;
   for (const auto& wanted : plan.wanted) {
-    const auto found = index.shard_of.find(wanted.name);
-    if (found == index.shard_of.end())
-      return Error{"load", wanted.name, "the model's index does not name it"};
-    by_shard[found->second].push_back(&wanted);
+    const auto shard = index.shard(wanted.name);
+    if (shard.empty()) return Error{"load", wanted.name, "the model's index does not name it"};
+    by_shard[std::string(shard)].push_back(&wanted);
   }
-  std::map<std::string, safetensors::Header> headers;
+  std::map<std::string, std::vector<Found>> found;
   for (const auto& [shard, list] : by_shard) {
     const auto path = directory + "/" + shard;
     TROIKA_TRY(header, safetensors::read_header(path));
     for (const auto* wanted : list) {
-      TROIKA_CHECK(check(*wanted, header, path));
-      const auto& tensor = header.tensors.at(wanted->name);
+      TROIKA_TRY(tensor, find(*wanted, header, path));
       weights.bytes += tensor.end - tensor.begin;
       ++weights.tensors;
+      found[shard].push_back(tensor);
     }
-    headers.emplace(shard, std::move(header));
   }
   std::uint64_t done = 0;
   const Error stopped{"load", directory, "stopped"};
-  for (const auto& [shard, list] : by_shard) {
+  for (const auto& [shard, list] : found) {
     const File file(directory + "/" + shard);
-    for (const auto* wanted : list) {
-      const auto& tensor = headers.at(shard).tensors.at(wanted->name);
-      const auto bytes = static_cast<std::size_t>(tensor.end - tensor.begin);
+    for (const auto& [wanted, wide, begin, end] : list) {
+      const auto bytes = static_cast<std::size_t>(end - begin);
       Matrix narrow;
-      const bool wide = tensor.dtype == "F32";
       Matrix& halves = wanted->matrix != nullptr ? *wanted->matrix : narrow;
       char* place = nullptr;
       if (wide) {
@@ -200,7 +205,7 @@ Result<Weights> load_weights(const std::string& directory, const ModelConfig& co
       for (std::size_t offset = 0; offset < bytes; offset += kReadBytes) {
         if (!progress(done, weights.bytes)) return stopped;
         const auto part = std::min(kReadBytes, bytes - offset);
-        TROIKA_CHECK(file.read(place + offset, part, tensor.begin + offset));
+        TROIKA_CHECK(file.read(place + offset, part, begin + offset));
         done += part;
       }
       if (!wide && wanted->vector != nullptr) {

@@ -1,202 +1,258 @@
 #include "engine/safetensors/header.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <optional>
+#include <tuple>
 #include <utility>
 
-#include "engine/safetensors/json_strict.hpp"
+#include "engine/safetensors/json_reader.hpp"
 
 namespace troika::safetensors {
 namespace {
 
-using nlohmann::json;
+struct DtypeFacts {
+  const char* name;
+  unsigned bits;
+};
+constexpr std::array kDtypes{
+#define TROIKA_DTYPE(name, bits) DtypeFacts{#name, bits},
+    TROIKA_DTYPES(TROIKA_DTYPE)
+#undef TROIKA_DTYPE
+};
 
-constexpr std::size_t kLongestIndex = 256U << 20U;  // the index of the largest known model is below 20 MB
-
-Error fault(const std::string& subject, std::string reason) {
-  return Error{"read the safetensors header of", subject, std::move(reason)};
+std::string figure(std::uint64_t value) {
+  return std::to_string(value);
 }
 
-std::optional<std::uint64_t> times(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
-  return product;
+HeaderFault malformed(std::string tensor, std::string detail) {
+  return {"InvalidHeaderDeserialization", std::move(tensor), std::move(detail)};
 }
 
-// Offsets of the result are still relative to the data.
-Result<Tensor> parse_tensor(const std::string& name, const json& entry, const std::string& subject) {
-  if (!entry.is_object()) return fault(subject, name + " is not an object");
-  for (const auto& [key, value] : entry.items()) {
-    if (key != "dtype" && key != "shape" && key != "data_offsets") {
-      return fault(subject, name + " has an unknown field " + key);
+// The text of a header, into tensors in the text's order.
+class HeaderText {
+  using Kind = JsonReader::Kind;
+
+ public:
+  HeaderText(std::string_view json, Header& header) : in_(json), header_(header) {}
+
+  std::optional<HeaderFault> read() {
+    if (!in_.enter(Kind::Object)) return malformed({}, in_.problem());
+    bool metadata = false;
+    std::string_view key;
+    while (in_.member(key)) {
+      tensor_.clear();
+      if (key == "__metadata__") {
+        if (metadata) return twice(key);
+        metadata = true;
+        if (!read_metadata()) return fault_;
+        continue;
+      }
+      tensor_ = key;
+      const auto [id, fresh] = header_.names.insert(key);
+      if (!fresh) return twice(key);
+      if (in_.next() != Kind::Object) return other_than("the tensor", in_.next(), Kind::Object);
+      if (!read_tensor(header_.names.name(id))) return fault_;
     }
+    tensor_.clear();
+    if (!in_.end()) return malformed({}, in_.problem());
+    return std::nullopt;
   }
-  if (!entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets")) {
-    return fault(subject, name + " lacks one of dtype, shape, data_offsets");
+
+ private:
+  std::optional<HeaderFault> twice(std::string_view key) const {
+    return HeaderFault{"DuplicateKey", tensor_.empty() ? std::string(key) : tensor_,
+                       "\"" + std::string(key) + "\" stands twice"};
   }
-  Tensor tensor;
-  if (!entry["dtype"].is_string()) return fault(subject, name + ": dtype is not a string");
-  tensor.dtype = entry["dtype"].get<std::string>();
-  const unsigned bits = bits_of(tensor.dtype);
-  if (bits == 0) return fault(subject, name + ": unknown dtype " + tensor.dtype);
-  if (!entry["shape"].is_array()) return fault(subject, name + ": shape is not a list");
-  std::uint64_t elements = 1;
-  for (const auto& extent : entry["shape"]) {
-    if (!extent.is_number_unsigned())
-      return fault(subject, name + ": shape holds something else than whole numbers");
-    tensor.shape.push_back(extent.get<std::uint64_t>());
-    const auto product = times(elements, tensor.shape.back());
-    if (!product) return fault(subject, name + ": shape overflows");
-    elements = *product;
+  std::optional<HeaderFault> other_than(const std::string& what, Kind found, Kind wanted) const {
+    if (found == Kind::Nothing)
+      return malformed(tensor_, in_.failed() ? in_.problem() : "the header ends here");
+    return malformed(
+        tensor_, what + " is " + JsonReader::text(found) + ", " + JsonReader::text(wanted) + " is expected");
   }
-  const auto& offsets = entry["data_offsets"];
-  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
-      !offsets[1].is_number_unsigned()) {
-    return fault(subject, name + ": data_offsets is not [begin, end]");
+
+  bool read_metadata() {
+    if (in_.next() != Kind::Object) return wrong(other_than("__metadata__", in_.next(), Kind::Object));
+    if (!in_.enter(Kind::Object)) return broken();
+    NameTable keys;
+    std::string_view key, value;
+    while (in_.member(key)) {
+      const auto [id, fresh] = keys.insert(key);
+      if (!fresh) return wrong(twice(key));
+      if (in_.next() != Kind::String)
+        return wrong(other_than("__metadata__." + std::string(keys.name(id)), in_.next(), Kind::String));
+      if (!in_.string(value)) return broken();
+    }
+    return !in_.failed() || broken();
   }
-  tensor.begin = offsets[0].get<std::uint64_t>();
-  tensor.end = offsets[1].get<std::uint64_t>();
-  const auto total_bits = times(elements, bits);
-  if (!total_bits || *total_bits % 8 != 0)
-    return fault(subject, name + ": shape overflows or is no whole number of bytes");
-  if (tensor.end < tensor.begin || tensor.end - tensor.begin != *total_bits / 8) {
-    return fault(subject, name + ": data_offsets do not match dtype and shape");
+
+  bool read_tensor(std::string_view name) {
+    Tensor& tensor = header_.tensors.emplace_back();
+    tensor.name = name;
+    if (!in_.enter(Kind::Object)) return broken();
+    bool dtype = false, shape = false, offsets = false;
+    std::string_view key;
+    while (in_.member(key)) {
+      if (key == "dtype") {
+        if (std::exchange(dtype, true)) return wrong(twice(key));
+        if (!read_dtype(tensor)) return false;
+      } else if (key == "shape") {
+        if (std::exchange(shape, true)) return wrong(twice(key));
+        if (!read_shape(tensor)) return false;
+      } else if (key == "data_offsets") {
+        if (std::exchange(offsets, true)) return wrong(twice(key));
+        if (!read_offsets(tensor)) return false;
+      } else if (!in_.skip()) {  // of a later version of the format, as the official reader does
+        return broken();
+      }
+    }
+    if (in_.failed()) return broken();
+    for (const auto& [there, field] :
+         {std::pair{dtype, "dtype"}, {shape, "shape"}, {offsets, "data_offsets"}})
+      if (!there) return wrong(malformed(tensor_, std::string(field) + " is missing"));
+    return true;
   }
-  return tensor;
+
+  bool read_dtype(Tensor& tensor) {
+    std::string_view value;
+    if (in_.next() != Kind::String) return wrong(other_than("dtype", in_.next(), Kind::String));
+    if (!in_.string(value)) return broken();
+    const auto known = dtype_of(value);
+    if (!known) return wrong(malformed(tensor_, "dtype " + std::string(value) + " is not known"));
+    tensor.dtype = *known;
+    return true;
+  }
+
+  bool read_shape(Tensor& tensor) {
+    if (in_.next() != Kind::Array) return wrong(other_than("shape", in_.next(), Kind::Array));
+    if (!in_.enter(Kind::Array)) return broken();
+    while (in_.element()) {
+      if (in_.next() != Kind::Unsigned)
+        return wrong(other_than("a dimension of shape", in_.next(), Kind::Unsigned));
+      if (tensor.shape.size() == kMostDimensions)
+        return wrong(HeaderFault{"TooManyDimensions", tensor_, "more than " + figure(kMostDimensions)});
+      if (!in_.number(tensor.shape.emplace_back())) return broken();
+    }
+    return !in_.failed() || broken();
+  }
+
+  bool read_offsets(Tensor& tensor) {
+    if (in_.next() != Kind::Array) return wrong(other_than("data_offsets", in_.next(), Kind::Array));
+    if (!in_.enter(Kind::Array)) return broken();
+    std::size_t count = 0;
+    while (in_.element()) {
+      if (in_.next() != Kind::Unsigned) return wrong(other_than("an offset", in_.next(), Kind::Unsigned));
+      if (count == 2) return wrong(malformed(tensor_, "data_offsets must hold two numbers"));
+      if (!in_.number(count == 0 ? tensor.begin : tensor.end)) return broken();
+      ++count;
+    }
+    if (in_.failed()) return broken();
+    return count == 2 || wrong(malformed(tensor_, "data_offsets must hold two numbers"));
+  }
+
+  bool wrong(std::optional<HeaderFault> fault) {
+    fault_ = std::move(fault);
+    return false;
+  }
+  bool broken() { return wrong(malformed(tensor_, in_.problem())); }
+
+  JsonReader in_;
+  Header& header_;
+  std::string tensor_;  // being read; empty: none
+  std::optional<HeaderFault> fault_;
+};
+
+// Checks one tensor that must begin at `start`.
+std::optional<HeaderFault> check_tensor(const Tensor& tensor, std::uint64_t start) {
+  const auto fault = [&](const char* rule, const std::string& detail) {
+    return HeaderFault{rule, std::string(tensor.name), detail};
+  };
+  const auto offsets = [&] { return "[" + figure(tensor.begin) + ", " + figure(tensor.end) + "]"; };
+  if (tensor.begin != start || tensor.end < tensor.begin)
+    return fault("InvalidOffset", "data_offsets " + offsets() + ", byte " + figure(start) + " is next");
+  std::uint64_t bits = bits_of(tensor.dtype);
+  for (const std::uint64_t size : tensor.shape) {
+    if (__builtin_mul_overflow(bits, size, &bits))
+      return fault("ValidationOverflow", "its shape is beyond 64 bits");
+  }
+  if (bits % 8 != 0)
+    return fault("MisalignedSlice", figure(bits) + " bits of " + name(tensor.dtype) + " are no whole bytes");
+  if (tensor.end - tensor.begin != bits / 8)
+    return fault("TensorInvalidInfo", "dtype and shape need " + figure(bits / 8) + " bytes, data_offsets " +
+                                          offsets() + " give " + figure(tensor.end - tensor.begin));
+  return std::nullopt;
 }
 
-Status check_layout(const Header& header, std::uint64_t data_bytes, const std::string& subject) {
-  std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, const std::string*>> spans;
-  for (const auto& [name, tensor] : header.tensors)
-    spans.push_back({{tensor.begin, tensor.end}, &name});
-  std::sort(spans.begin(), spans.end());
-  std::uint64_t expected = 0;
-  for (const auto& [span, name] : spans) {
-    if (span.first != expected) {
-      return fault(subject,
-                   *name + (span.first > expected ? ": hole before it" : ": overlaps the tensor before it"));
-    }
-    expected = span.second;
-  }
-  if (expected != data_bytes) {
-    return fault(subject, "the tensors end at " + std::to_string(header.data_begin + expected) +
-                              " but the file at " + std::to_string(header.data_begin + data_bytes) +
-                              " bytes");
-  }
-  return Done{};
+std::optional<HeaderFault> check_bytes(std::string_view json) {
+  if (json.empty()) return malformed({}, "the header is empty");
+  if (json.front() != '{') return HeaderFault{"InvalidHeaderStart", {}, "the header does not start with '{'"};
+  const std::size_t last = json.find_last_not_of(' ');
+  if (json[last] != '}') return malformed({}, "the header does not end with '}' and spaces");
+  if (const auto bad = find_bad_utf8(json))
+    return HeaderFault{"InvalidHeaderUtf8", {}, "not UTF-8, near byte " + figure(*bad)};
+  return std::nullopt;
 }
 
 }  // namespace
 
-unsigned bits_of(std::string_view dtype) {
-  static constexpr std::array<std::pair<std::string_view, unsigned>, 21> kBits{
-      {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
-       {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
-       {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
-       {"C64", 64},    {"F64", 64},    {"I64", 64}}};
-  for (const auto& [name, bits] : kBits) {
-    if (name == dtype) return bits;
-  }
-  return dtype == "U64" ? 64 : 0;
+const char* name(Dtype dtype) {
+  return kDtypes[static_cast<std::size_t>(dtype)].name;
 }
 
-Result<Header> parse_header(std::string_view text, std::uint64_t file_bytes, const std::string& subject) {
-  if (text.size() > kLongestHeader) return fault(subject, "longer than 100000000 bytes");
-  if (text.empty() || text.front() != '{') return fault(subject, "does not start with '{'");
-  if (file_bytes < 8 + text.size()) return fault(subject, "longer than the file");
-  TROIKA_TRY(document, parse_strict(text, subject));
-  if (!document.is_object()) return fault(subject, "not an object");
+unsigned bits_of(Dtype dtype) {
+  return kDtypes[static_cast<std::size_t>(dtype)].bits;
+}
+
+std::optional<Dtype> dtype_of(std::string_view name) {
+  for (std::size_t i = 0; i < kDtypes.size(); ++i)
+    if (name == kDtypes[i].name) return static_cast<Dtype>(i);
+  return std::nullopt;
+}
+
+std::string HeaderFault::text() const {
+  return rule + ": " + (tensor.empty() ? "" : "tensor " + tensor + ": ") + detail;
+}
+
+HeaderLength header_length(std::string_view first_eight, std::uint64_t file_bytes) {
+  if (first_eight.size() < 8)
+    return {HeaderFault{"HeaderTooSmall", {}, figure(file_bytes) + " bytes cannot hold a header"}, 0};
+  std::uint64_t length = 0;
+  for (std::size_t i = 8; i > 0; --i)
+    length = length << 8 | static_cast<unsigned char>(first_eight[i - 1]);
+  if (length > kLargestHeader)
+    return {HeaderFault{"HeaderTooLarge",
+                        {},
+                        "a header of " + figure(length) + " bytes; at most " + figure(kLargestHeader) +
+                            " are allowed"},
+            0};
+  if (length > file_bytes - 8)
+    return {HeaderFault{"InvalidHeaderLength",
+                        {},
+                        "a header of " + figure(length) + " bytes in a file of " + figure(file_bytes)},
+            0};
+  return {std::nullopt, length};
+}
+
+Header parse_header(std::string_view json) {
   Header header;
-  header.data_begin = 8 + text.size();
-  for (const auto& [name, entry] : document.items()) {
-    if (name == "__metadata__") {
-      if (!entry.is_object()) return fault(subject, "__metadata__ is not an object");
-      for (const auto& [key, value] : entry.items()) {
-        if (!value.is_string()) return fault(subject, "__metadata__." + key + " is not a string");
-        header.metadata[key] = value.get<std::string>();
-      }
-      continue;
-    }
-    TROIKA_TRY(tensor, parse_tensor(name, entry, subject));
-    header.tensors.emplace(name, std::move(tensor));
-  }
-  TROIKA_CHECK(check_layout(header, file_bytes - header.data_begin, subject));
-  for (auto& [name, tensor] : header.tensors) {
-    tensor.begin += header.data_begin;
-    tensor.end += header.data_begin;
-  }
-  return header;
-}
-
-Result<Header> read_header(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return system_error("open", path, errno);
-  const auto read = [&]() -> Result<Header> {
-    struct stat status {};
-    if (::fstat(fd, &status) != 0) return system_error("read", path, errno);
-    if (!S_ISREG(status.st_mode)) return fault(path, "not a regular file");
-    const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
-    std::array<unsigned char, 8> prefix{};
-    if (file_bytes < 8 || ::pread(fd, prefix.data(), 8, 0) != 8)
-      return fault(path, "the file is shorter than 8 bytes");
-    std::uint64_t length = 0;
-    for (std::size_t i = 0; i < 8; ++i)
-      length |= static_cast<std::uint64_t>(prefix[i]) << (8 * i);
-    if (length > kLongestHeader) return fault(path, "longer than 100000000 bytes");
-    if (length > file_bytes - 8) return fault(path, "longer than the file");
-    std::string text(static_cast<std::size_t>(length), '\0');
-    std::size_t filled = 0;
-    while (filled < text.size()) {
-      const auto got =
-          ::pread(fd, text.data() + filled, text.size() - filled, static_cast<off_t>(8 + filled));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return system_error("read", path, got < 0 ? errno : EIO);
-      filled += static_cast<std::size_t>(got);
-    }
-    return parse_header(text, file_bytes, path);
+  header.fault = check_bytes(json);
+  if (!header.fault) header.fault = HeaderText{json, header}.read();
+  if (header.fault) return header;
+  // The official reader's order: by offsets; tensors without bytes share their place with the next one.
+  const auto before = [](const Tensor& a, const Tensor& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   };
-  auto result = read();
-  ::close(fd);
-  return result;
-}
-
-Result<Index> read_index(const std::string& directory) {
-  const std::string path = directory + "/model.safetensors.index.json";
-  Index index;
-  if (::access(path.c_str(), F_OK) != 0) {
-    TROIKA_TRY(header, read_header(directory + "/model.safetensors"));
-    for (const auto& [name, tensor] : header.tensors) {
-      index.shard_of[name] = "model.safetensors";
-      index.total_bytes += tensor.end - tensor.begin;
-    }
-    return index;
+  if (!std::is_sorted(header.tensors.begin(), header.tensors.end(), before))
+    std::sort(header.tensors.begin(), header.tensors.end(), before);
+  std::uint64_t start = 0;
+  for (const Tensor& tensor : header.tensors) {
+    header.fault = check_tensor(tensor, start);
+    if (header.fault) return header;
+    start = tensor.end;
   }
-  TROIKA_TRY(text, read_text(path, kLongestIndex));
-  TROIKA_TRY(document, parse_strict(text, path));
-  if (!document.is_object() || !document.contains("weight_map") || !document["weight_map"].is_object()) {
-    return Error{"read", path, "weight_map is missing or not an object"};
-  }
-  for (const auto& [name, file] : document["weight_map"].items()) {
-    if (!file.is_string()) return Error{"read", path, "weight_map." + name + " is not a string"};
-    const auto shard = file.get<std::string>();
-    if (shard.empty() || shard.front() == '.' || shard.find('/') != std::string::npos ||
-        shard.find('\0') != std::string::npos) {
-      return Error{"read", path, "weight_map." + name + " is not a plain file name"};
-    }
-    index.shard_of[name] = shard;
-  }
-  const auto metadata = document.find("metadata");
-  if (metadata != document.end() && metadata->is_object() && metadata->contains("total_size") &&
-      (*metadata)["total_size"].is_number_unsigned()) {
-    index.total_bytes = (*metadata)["total_size"].get<std::uint64_t>();
-  }
-  return index;
+  header.data_begin = 8 + json.size();
+  if (__builtin_add_overflow(header.data_begin, start, &header.file_bytes))
+    header.fault = HeaderFault{"ValidationOverflow", {}, "its data end beyond 64 bits"};
+  return header;
 }
 
 }  // namespace troika::safetensors

@@ -1,51 +1,77 @@
-// The header of a safetensors file, read by the rules of the official library.
+// The header of a safetensors file by the official reader's rules, and by those that only the format's text
+// demands.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "vocabulary/result.hpp"
+#include "engine/safetensors/names.hpp"
 
 namespace troika::safetensors {
 
-// Figure of the official library: a header is at most 100 MB.
-inline constexpr std::uint64_t kLongestHeader = 100'000'000;
+inline constexpr std::uint64_t kLargestHeader = 100'000'000;  // bytes; the official reader's figure
+inline constexpr std::size_t kMostDimensions = 64;            // what torch can hold
+
+// Names and bits of one element.
+// clang-format off
+#define TROIKA_DTYPES(X)                                                      \
+  X(BOOL, 8) X(F4, 4) X(F6_E2M3, 6) X(F6_E3M2, 6) X(U8, 8) X(I8, 8)           \
+  X(F8_E5M2, 8) X(F8_E4M3, 8) X(F8_E8M0, 8) X(F8_E4M3FNUZ, 8) X(F8_E5M2FNUZ, 8) \
+  X(I16, 16) X(U16, 16) X(F16, 16) X(BF16, 16) X(I32, 32) X(U32, 32)          \
+  X(F32, 32) X(C64, 64) X(F64, 64) X(I64, 64) X(U64, 64)
+// clang-format on
+
+enum class Dtype : std::uint8_t {
+#define TROIKA_DTYPE(name, bits) name,
+  TROIKA_DTYPES(TROIKA_DTYPE)
+#undef TROIKA_DTYPE
+};
+const char* name(Dtype dtype);
+unsigned bits_of(Dtype dtype);
+std::optional<Dtype> dtype_of(std::string_view name);
 
 struct Tensor {
-  std::string dtype;                 // "BF16", "F32", ...
+  std::string_view name;  // lives as long as its header
+  Dtype dtype{};
   std::vector<std::uint64_t> shape;  // empty: a scalar
-  std::uint64_t begin = 0;           // bytes from the start of the file
+  std::uint64_t begin = 0;           // bytes from the start of the data
   std::uint64_t end = 0;
 };
 
+// A rule that is broken, by the official reader's name where it has one.
+struct HeaderFault {
+  std::string rule;    // HeaderTooSmall, HeaderTooLarge, InvalidHeaderLength, InvalidHeaderUtf8,
+                       // InvalidHeaderStart, InvalidHeaderDeserialization, DuplicateKey, InvalidOffset,
+                       // MisalignedSlice, TensorInvalidInfo, ValidationOverflow, TooManyDimensions
+  std::string tensor;  // empty: no single one
+  std::string detail;
+
+  std::string text() const;  // all three, for people
+};
+
 struct Header {
-  std::map<std::string, Tensor> tensors;
-  std::map<std::string, std::string> metadata;
-  std::uint64_t data_begin = 0;  // 8 + length of the JSON
+  std::optional<HeaderFault> fault;  // the first; the rest is not to be used then
+  std::vector<Tensor> tensors;       // by offset
+  NameTable names;                   // of the tensors, which point into it
+  std::uint64_t data_begin = 0;      // 8 + the header's length
+  std::uint64_t file_bytes = 0;      // data_begin + data: the size that the file must have
+
+  Header() = default;
+  Header(Header&&) = default;
+  Header& operator=(Header&&) = default;
 };
 
-// Bits of one element; 0 for an unknown dtype.
-unsigned bits_of(std::string_view dtype);
-
-// `json` is the header's text, `file_bytes` the size of the whole file. Refused: not an object that starts
-// with '{', duplicate keys, unknown fields or dtypes, sizes that do not match dtype and shape, holes,
-// overlaps, a file that is shorter or longer than the header says.
-Result<Header> parse_header(std::string_view json, std::uint64_t file_bytes, const std::string& subject);
-
-// Reads only the header of the file.
-Result<Header> read_header(const std::string& path);
-
-// Where each tensor of a model lies.
-struct Index {
-  std::map<std::string, std::string> shard_of;  // tensor name -> file name in the model's directory
-  std::uint64_t total_bytes = 0;                // metadata.total_size; 0 where there is none
+// The length that the first eight bytes give, judged against the file's size. Fault or the header's length.
+struct HeaderLength {
+  std::optional<HeaderFault> fault;
+  std::uint64_t bytes = 0;
 };
+HeaderLength header_length(std::string_view first_eight, std::uint64_t file_bytes);
 
-// model.safetensors.index.json, or, where there is none, model.safetensors. Refused: a shard name with a path
-// in it.
-Result<Index> read_index(const std::string& directory);
+// `json`: the header's bytes without the length.
+Header parse_header(std::string_view json);
 
 }  // namespace troika::safetensors

@@ -1,4 +1,5 @@
-// JSON for files that decide what is loaded: no duplicate keys, bounded nesting, errors with the offset.
+// JSON for files that decide what is loaded or trusted: no duplicate keys, bounded nesting, errors with the
+// offset.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,10 +10,9 @@
 
 namespace troika::safetensors {
 
-// Error: not JSON (with the byte offset), a key twice in one object, nesting over 64.
-Result<nlohmann::json> parse_strict(std::string_view text, const std::string& subject);
-
-// The whole of a regular file of at most `limit` bytes.
-Result<std::string> read_text(const std::string& path, std::size_t limit);
+// The error's reason names what is wrong: "not JSON, near byte 12", "key \"a\" twice in one object", nesting
+// over 64. `doing`: "read", "import".
+Result<nlohmann::json> parse_strict(std::string_view text, const std::string& subject,
+                                    const char* doing = "read");
 
 }  // namespace troika::safetensors

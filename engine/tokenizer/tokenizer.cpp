@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/safetensors/files.hpp"
 #include "engine/safetensors/json_strict.hpp"
 #include "engine/tokenizer/byte_alphabet.hpp"
 #include "engine/tokenizer/fault.hpp"

@@ -7,7 +7,7 @@
 #include <openssl/rand.h>
 
 #include "engine/native/service/bytes.hpp"
-#include "engine/safetensors/json_strict.hpp"
+#include "engine/safetensors/files.hpp"
 
 namespace troika::native {
 namespace {

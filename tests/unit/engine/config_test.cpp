@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/maker/model_maker.hpp"
-#include "engine/safetensors/json_strict.hpp"
+#include "engine/safetensors/files.hpp"
 #include "tests/unit/engine/temporary_directory.hpp"
 
 namespace troika::native {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/safetensors/header.hpp"
+#include "engine/safetensors/files.hpp"
 #include "tests/unit/engine/temporary_directory.hpp"
 
 namespace troika::maker {
@@ -55,13 +55,13 @@ TEST(ModelMaker, FortyThreeLayersInFortySixShardsWithAnIndexThatIsTrue) {
     const auto header = safetensors::read_header(model + "/" + name);
     ASSERT_TRUE(header.ok()) << header.error().message();
     EXPECT_EQ(header->data_begin % 8, 0U);
-    for (const auto& [tensor, place] : header->tensors) {
-      EXPECT_EQ(index->shard_of.at(tensor), name);
-      bytes += place.end - place.begin;
+    for (const auto& tensor : header->tensors) {
+      EXPECT_EQ(index->shard(tensor.name), name);
+      bytes += tensor.end - tensor.begin;
       ++tensors;
     }
   }
-  EXPECT_EQ(tensors, index->shard_of.size());
+  EXPECT_EQ(tensors, index->tensors.size());
   EXPECT_EQ(bytes, index->total_bytes);
 }
 
