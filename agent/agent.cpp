@@ -43,7 +43,7 @@ Agent::Agent(asio::any_io_executor executor, config::AgentConfig config, platfor
                 const protocol::StageEvent& event = spool_.add(report);
                 if (session_) session_->announce(event);
               }),
-      verification_(executor),
+      verification_(executor, config_.state_dir + "/proofs.sqlite"),
       relay_(executor, stages_),
       timer_(executor),
       boot_id_(platform::boot_id()) {}

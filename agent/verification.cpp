@@ -12,6 +12,7 @@
 #include "agent/stage/identity.hpp"
 #include "engine/adapters/adapter.hpp"
 #include "platform/clock.hpp"
+#include "platform/log.hpp"
 #include "platform/procfs.hpp"
 #include "platform/tree.hpp"
 
@@ -115,11 +116,23 @@ std::vector<Finding> check_node(const config::AgentConfig& config, const protoco
   return findings;
 }
 
-Verification::Verification(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+Verification::Verification(boost::asio::any_io_executor executor, std::string record)
+    : executor_(std::move(executor)), record_path_(std::move(record)) {}
 
 Verification::~Verification() {
   cancel();
   worker_.join();
+}
+
+model::ProofRecord* Verification::open_record() {
+  if (record_ && record_->health().ok()) return record_.get();
+  record_.reset();
+  auto opened = model::ProofRecord::open(record_path_);
+  if (opened.ok())
+    record_ = *std::move(opened);
+  else
+    platform::log(opened.error().message() + "; every byte is read");
+  return record_.get();
 }
 
 void Verification::cancel() {
@@ -133,10 +146,12 @@ void Verification::start(const config::AgentConfig& config, protocol::Verify ver
   job_ = std::make_shared<Job>();
   job_->request = verify.request;
   model::ProofPlan plan{config.model_path, std::move(verify.manifest), config.node};
+  plan.crew.memory.most_age = config.proof_max_age;
   boost::asio::post(worker_, [this, job = job_, plan = std::move(plan), digest = verify.manifest_digest,
                               findings = std::move(findings), progress = std::move(progress),
                               done = std::move(done)]() mutable {
     if (job->cancelled) return;
+    plan.crew.memory.record = open_record();
     Instant said{};
     const auto tell = [&](const model::ProofProgress& p) {
       if (platform::now() - said < kProgressEvery && p.files_done != p.files_total) return;
@@ -148,8 +163,12 @@ void Verification::start(const config::AgentConfig& config, protocol::Verify ver
       });
     };
     model::ModelProof proof = model::prove_model(plan, tell, job->cancelled);
-    protocol::VerifyDone answer{job->request,  proof.manifest_digest, proof.files,   proof.shards,
-                                proof.tensors, proof.bytes,           proof.seconds, std::move(findings)};
+    protocol::VerifyDone answer{job->request,  proof.manifest_digest, proof.files,
+                                proof.shards,  proof.tensors,         proof.bytes,
+                                proof.seconds, std::move(findings),   proof.cached};
+    if (record_)
+      if (const Status health = record_->health(); !health.ok())
+        platform::log(health.error().message() + "; what is not written there is read again");
     if (proof.manifest_digest != digest)
       answer.findings.push_back(finding(Code::MANIFEST_DIFFERS, plan.node, "manifest",
                                         "the manifest that arrived is not the one that the leader named",

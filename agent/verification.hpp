@@ -6,8 +6,10 @@
 #include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "agent/model/record.hpp"
 #include "config/agent.hpp"
 #include "policies/fencing.hpp"
 #include "protocol/messages.hpp"
@@ -26,7 +28,8 @@ class Verification {
   using Progress = std::function<void(const protocol::VerifyProgress&)>;
   using Done = std::function<void(protocol::VerifyDone)>;
 
-  explicit Verification(boost::asio::any_io_executor executor);
+  // `record`: the path of the record of proofs.
+  Verification(boost::asio::any_io_executor executor, std::string record);
   ~Verification();
 
   // `findings`: of check_node; they come first in the answer. The callbacks run on the executor.
@@ -40,7 +43,12 @@ class Verification {
     std::atomic<bool> cancelled{false};
   };
 
+  // Of the worker's thread.
+  model::ProofRecord* open_record();
+
   boost::asio::any_io_executor executor_;
+  std::string record_path_;
+  std::unique_ptr<model::ProofRecord> record_;  // the worker's
   std::shared_ptr<Job> job_;
   boost::asio::thread_pool worker_{1};
 };

@@ -13,6 +13,7 @@
 #include "agent/model/pin.hpp"
 #include "agent/model/proof.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/memory.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
@@ -38,6 +39,9 @@ int create(const ManifestOptions& options) {
   std::atomic<bool> cancel{false};
   model::PinPlan plan{options.source, options.name, options.revision};
   if (options.no_blocks) plan.block_bytes = Bytes{};
+  // What is read here need not be read again to be proven.
+  const auto record = open_record();
+  plan.crew.memory = {record.get(), true};
   // Its own output, where that lies in the directory.
   struct stat output {};
   if (::fstat(STDOUT_FILENO, &output) == 0 && S_ISREG(output.st_mode))
@@ -52,6 +56,7 @@ int create(const ManifestOptions& options) {
         },
         cancel);
   }();
+  tell_health(record.get());
   if (!pinned.ok()) return complain(pinned.error(), kUsage);
   if (const int signal = interrupted_by(); signal != 0) return exit_status_of(signal);
   // A tree that is broken must not be pinned: every node would be held to it.

@@ -11,6 +11,7 @@
 #include "agent/model/pin.hpp"
 #include "agent/model/proof.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/memory.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
@@ -24,20 +25,40 @@ struct VerifyOptions {
   std::string directory;
   std::string manifest;
   unsigned threads = 0;
+  bool deep = false;
   bool json = false;
 };
 
 nlohmann::json for_programs(const model::ModelProof& proof, const std::string& method) {
   auto files = nlohmann::json::array();
   for (const model::FileProof& one : proof.list)
-    files.push_back(
-        {{"name", one.name}, {"bytes", one.bytes.count}, {"sha256", one.sha256}, {"status", one.status}});
+    files.push_back({{"name", one.name},
+                     {"bytes", one.bytes.count},
+                     {"sha256", one.sha256},
+                     {"status", one.status},
+                     {"cached", one.cached}});
   return report(proof.findings, {{"files", std::move(files)},
                                  {"tensors", proof.tensors},
                                  {"bytes", proof.bytes.count},
+                                 {"cached", proof.cached},
                                  {"manifest_digest", proof.manifest_digest},
                                  {"pinned_by", method},
                                  {"seconds", proof.seconds}});
+}
+
+// Why the next proof will read files again; empty: it need not.
+std::string read_again(const model::ModelProof& proof) {
+  std::size_t count = 0;
+  const model::FileProof* first = nullptr;
+  for (const model::FileProof& one : proof.list) {
+    if (!one.remembered || *one.remembered == policies::Remember::Yes) continue;
+    if (count++ == 0) first = &one;
+  }
+  if (count == 0) return {};
+  return fmt::format(
+      "The next proof reads {} again: {}\n",
+      count == 1 ? shown(first->name) : fmt::format("{} and {} more files", shown(first->name), count - 1),
+      policies::text(*first->remembered));
 }
 
 std::string for_people(const VerifyOptions& options, const model::ModelProof& proof) {
@@ -49,15 +70,16 @@ std::string for_people(const VerifyOptions& options, const model::ModelProof& pr
   const Tone tone = verdict == Verdict::Ok      ? Tone::Good
                     : verdict == Verdict::Error ? Tone::Bad
                                                 : Tone::Doubtful;
-  text +=
-      fmt::format("{}: {}: {} of {} files proven, {} shards, {} tensors, {} read in {}",
-                  shown(options.directory), toned(name(verdict), tone, style), proof.files, proof.list.size(),
-                  proof.shards, proof.tensors, bytes_text(proof.bytes), seconds_text(proof.seconds));
-  if (proof.seconds > 0) {
+  text += fmt::format("{}: {}: {} of {} files proven, {} shards, {} tensors", shown(options.directory),
+                      toned(name(verdict), tone, style), proof.files, proof.list.size(), proof.shards,
+                      proof.tensors);
+  if (proof.cached > 0) text += fmt::format(", {} files unchanged since an earlier proof", proof.cached);
+  text += fmt::format(", {} read in {}", bytes_text(proof.bytes), seconds_text(proof.seconds));
+  if (proof.seconds > 0 && proof.bytes.count > 0) {
     const double rate = static_cast<double>(proof.bytes.count) / proof.seconds;
     text += fmt::format(", {}/s", bytes_text(Bytes{static_cast<std::uint64_t>(rate)}));
   }
-  return text + "\n";
+  return text + "\n" + read_again(proof);
 }
 
 // The manifest that was given, else what a downloader left beside the model.
@@ -93,6 +115,8 @@ int verify(const VerifyOptions& options) {
   std::atomic<bool> cancel{false};
   model::ProofPlan plan{options.directory, *manifest, ""};
   plan.crew.threads = options.threads;
+  const auto record = open_record();
+  plan.crew.memory = {record.get(), options.deep};
   model::ModelProof proof;
   {
     Progress progress("verify");
@@ -104,6 +128,7 @@ int verify(const VerifyOptions& options) {
         },
         cancel);
   }
+  tell_health(record.get());
   if (const int signal = interrupted_by(); signal != 0) {
     complain(finding(Code::CANNOT_TELL, "", options.directory, "interrupted before every byte was read"),
              kCannotTell, options.json);
@@ -129,6 +154,8 @@ void add_verify(CLI::App& app, const Global&, int& exit_status) {
   command->add_option("--threads", options->threads, "0: as many as processors, at most 8")
       ->check(CLI::Range(0U, model::kMostThreads))
       ->capture_default_str();
+  command->add_flag("--deep", options->deep,
+                    "Read every byte, also of files that did not change since a proof");
   command->add_flag("--json", options->json, "One JSON document: the report and every file");
   command->callback([=, &exit_status] { exit_status = verify(*options); });
 }

@@ -19,6 +19,8 @@ constexpr Bytes kMostLog{16ull << 30};  // of each stage, and the last eight are
 // One token's keys and values take some KiB a layer: below this no request could run.
 constexpr Bytes kLeastKvBudget{1u << 20};
 
+constexpr Duration kMostProofAge = std::chrono::hours{24 * 365};
+
 bool is_loopback(const std::string& host) {
   // Not the name 127.0.0.1.example.org.
   const bool digits = host.find_first_not_of("0123456789.") == std::string::npos;
@@ -170,6 +172,7 @@ Loaded<AgentConfig> parse_agent(std::string_view toml, const std::string& path) 
   read_relay(relay, config);
   Section model = root.table("model");
   model.path("path", config.model_path, Need::Required);
+  model.duration("proof_max_age", config.proof_max_age, {Duration{}, kMostProofAge});
   model.finish();
   read_fabric(root.table("fabric"), config.interfaces);
   Section log = root.table("log");

@@ -51,6 +51,7 @@ struct AgentConfig {
   Endpoint relay_advertise;
   // [model]
   std::string model_path;
+  Duration proof_max_age{};  // after which files that did not change are read again all the same; 0: never
   // [fabric]
   std::vector<std::string> interfaces;  // netdevs of the links, in order
   // [log]

@@ -232,6 +232,7 @@ struct VerifyDone {
   Bytes bytes;
   double seconds = 0;
   std::vector<Finding> findings;  // verdict_of(findings) is the verdict
+  std::uint32_t cached = 0;       // of the files: by the record of an earlier proof
   TROIKA_FIELDS(VerifyDone, "verify_done") {
     v.required("request", m.request);
     v.required("manifest_digest", m.manifest_digest);
@@ -241,6 +242,7 @@ struct VerifyDone {
     v.required("bytes", m.bytes);
     v.required("seconds", m.seconds);
     v.required("findings", m.findings);
+    v.optional("cached", m.cached);
   }
 };
 

@@ -79,6 +79,7 @@ class Crew {
   struct Lane {
     ReadAhead ahead;
     std::optional<std::size_t> task;
+    std::optional<Witness> witness;
     std::optional<Sha256> sha256;
     std::optional<Hasher> git;
     std::optional<Sha256> block;  // where blocks are asked for
@@ -155,6 +156,8 @@ class Crew {
       finish(lane, failed(unreadable(task.name, file.error())));
       return true;
     }
+    lane.witness.reset();
+    if (options_.memory.record != nullptr) lane.witness.emplace(*file, options_.memory);
     lane.bytes = 0;
     lane.sha256.emplace();
     lane.git.reset();
@@ -207,8 +210,11 @@ class Crew {
     const CrewTask& task = tasks_[*lane.task];
     FileReader file = lane.ahead.take();
     if (lane.in_block > 0) end_block(lane);
-    Reading reading = judge_bytes(file, task.name, task.expected, lane.bytes, lane.sha256->hex(),
-                                  lane.git ? lane.git->hex() : std::string{}, cancel_);
+    const std::string git_sha1 = lane.git ? lane.git->hex() : std::string{};
+    Reading reading =
+        judge_bytes(file, task.name, task.expected, lane.bytes, lane.sha256->hex(), git_sha1, cancel_);
+    if (lane.witness && !reading.finding && !reading.sha256.empty())
+      reading.remembered = lane.witness->testify(file, reading.sha256, git_sha1, cancel_);
     reading.blocks = std::move(lane.blocks);
     finish(lane, std::move(reading));
   }

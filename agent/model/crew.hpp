@@ -10,6 +10,7 @@
 
 #include "agent/model/file_check.hpp"
 #include "agent/model/manifest.hpp"
+#include "agent/model/witness.hpp"
 
 namespace troika::model {
 
@@ -19,6 +20,7 @@ inline constexpr unsigned kMostThreads = 8;
 struct CrewOptions {
   unsigned threads = 0;      // 0: as many as processors, at most kMostThreads
   bool low_priority = true;  // for processor and disk: what serves on this machine goes first
+  Memory memory{};           // where good digests go
   // With the bytes read so far, after each piece, by the thread that has it; tests change files and cancel
   // here.
   std::function<void(std::uint64_t)> after_piece{};

@@ -205,6 +205,11 @@ Finding of_bytes(const std::string& file, const ManifestFile& expected, const st
 
 }  // namespace
 
+Finding changed_while_read(const std::string& name) {
+  return finding(Code::CHANGED_WHILE_READ, {}, name, name + " changed while it was read",
+                 "find out what writes into the model directory; verify again when it is done");
+}
+
 Finding unreadable(const std::string& name, const Error& error) {
   if (error.reason == "not a regular file")
     return finding(Code::NOT_A_FILE, {}, name, name + " is not a regular file", "put the file in its place");
@@ -226,7 +231,8 @@ FileFacts look_at_file(const ModelRoot& root, const std::string& name, const Man
     facts.finding = unreadable(name, reader.error());
     return facts;
   }
-  facts.bytes = reader->stamp().bytes;
+  facts.stamp = reader->stamp();
+  facts.bytes = facts.stamp.bytes;
   const auto head = reader->read_at(0, kBodyHead);
   if (!head.ok()) {
     facts.finding = unreadable(name, head.error());
@@ -243,13 +249,13 @@ Reading judge_bytes(FileReader& file, const std::string& name, const ManifestFil
                     std::uint64_t bytes_read, const std::string& sha256, const std::string& git_sha1,
                     const std::atomic<bool>& cancel) {
   Reading reading;
+  reading.stamp = file.stamp();
   const auto unchanged = [&] {
     const auto after = file.stamp_now();
     return after.ok() && *after == file.stamp();
   };
   const auto changed = [&] {
-    reading.finding = finding(Code::CHANGED_WHILE_READ, {}, name, name + " changed while it was read",
-                              "find out what writes into the model directory; verify again when it is done");
+    reading.finding = changed_while_read(name);
     return reading;
   };
   if (!unchanged() || bytes_read != file.stamp().bytes) return changed();

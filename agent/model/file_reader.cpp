@@ -3,23 +3,34 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <utility>
 
 namespace troika::model {
 namespace {
 
-std::int64_t nanoseconds(const timespec& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+Duration duration_of(const timespec& time) {
+  return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
 }
 
-FileStamp stamp_of(const struct stat& facts) {
+FileStamp stamp_from(const struct stat& facts) {
   return {static_cast<std::uint64_t>(facts.st_dev), static_cast<std::uint64_t>(facts.st_ino),
-          static_cast<std::uint64_t>(facts.st_size), nanoseconds(facts.st_mtim), nanoseconds(facts.st_ctim)};
+          static_cast<std::uint64_t>(facts.st_size), duration_of(facts.st_mtim), duration_of(facts.st_ctim)};
+}
+
+policies::FileSystem file_system_from(const struct statfs& facts) {
+  std::uint32_t id[2];  // fsid_t hides its two numbers
+  static_assert(sizeof id == sizeof facts.f_fsid);
+  std::memcpy(id, &facts.f_fsid, sizeof id);
+  // A magic number has 32 bits; f_type is signed and wider.
+  return {std::uint64_t{id[0]} << 32 | id[1], static_cast<std::uint32_t>(facts.f_type)};
 }
 
 // As much as there is of the wanted bytes.
@@ -44,6 +55,18 @@ bool may_ask_what_is_cached(const std::string& path, unsigned owner) {
 }
 
 }  // namespace
+
+Result<FileStamp> stamp_of(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return system_error("look at", path, errno);
+  return stamp_from(facts);
+}
+
+Result<policies::FileSystem> file_system_of(const std::string& path) {
+  struct statfs facts {};
+  if (::statfs(path.c_str(), &facts) != 0) return system_error("look at", path, errno);
+  return file_system_from(facts);
+}
 
 FileReader::FileReader(std::string path, platform::UniqueFd fd, FileStamp stamp, unsigned owner)
     : path_(std::move(path)), fd_(std::move(fd)), stamp_(stamp) {
@@ -87,13 +110,40 @@ Result<FileReader> FileReader::open(const std::string& path) {
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0) return system_error("look at", path, errno);
   if (!S_ISREG(facts.st_mode)) return Error{"read", path, "not a regular file"};
-  return FileReader{path, std::move(fd), stamp_of(facts), facts.st_uid};
+  return FileReader{path, std::move(fd), stamp_from(facts), facts.st_uid};
 }
 
 Result<FileStamp> FileReader::stamp_now() const {
-  struct stat facts {};
-  if (::stat(path_.c_str(), &facts) != 0) return system_error("look at", path_, errno);
-  return stamp_of(facts);
+  return stamp_of(path_);
+}
+
+policies::FileSystem FileReader::file_system() const {
+  struct statfs facts {};
+  return ::fstatfs(fd_.get(), &facts) == 0 ? file_system_from(facts) : policies::FileSystem{};
+}
+
+policies::Writers FileReader::writers() const {
+  // The kernel gives a read lease only while nobody has the file open for writing. Who opens it so while we
+  // have the lease, for some microseconds, is held until we give it back; we are told by a signal, which must
+  // not be the usual SIGIO: that ends a process. SIGURG is ignored.
+  if (::fcntl(fd_.get(), F_SETSIG, SIGURG) != 0) return policies::Writers::CannotTell;
+  if (::fcntl(fd_.get(), F_SETLEASE, F_RDLCK) == 0) {
+    ::fcntl(fd_.get(), F_SETLEASE, F_UNLCK);
+    return policies::Writers::None;
+  }
+  return errno == EAGAIN ? policies::Writers::Some : policies::Writers::CannotTell;
+}
+
+bool FileReader::sync(const std::atomic<bool>& cancel) const {
+  // A file just fetched may have gigabytes to go: in pieces, so that cancelling does not wait for all.
+  constexpr std::uint64_t kPiece = 64u << 20;
+  constexpr unsigned kWrittenNow =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  for (std::uint64_t at = 0; at < stamp_.bytes; at += kPiece) {
+    if (cancel.load()) return false;
+    if (::sync_file_range(fd_.get(), static_cast<off64_t>(at), kPiece, kWrittenNow) != 0) break;
+  }
+  return ::fsync(fd_.get()) == 0;
 }
 
 Result<std::string> FileReader::read_at(std::uint64_t offset, std::size_t bytes) const {

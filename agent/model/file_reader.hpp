@@ -2,6 +2,7 @@
 // read past it, so that a proof of 168 GB leaves the cache as it was.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,20 +10,14 @@
 #include <string>
 
 #include "platform/unique_fd.hpp"
+#include "policies/remembered.hpp"
 #include "vocabulary/result.hpp"
 
 namespace troika::model {
 
-// What tells whether a file is still the one that was opened.
-struct FileStamp {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::uint64_t bytes = 0;
-  std::int64_t modified_ns = 0;
-  std::int64_t changed_ns = 0;
-
-  bool operator==(const FileStamp&) const = default;
-};
+using policies::FileStamp;
+Result<FileStamp> stamp_of(const std::string& path);
+Result<policies::FileSystem> file_system_of(const std::string& path);
 
 // What a direct read wants of its buffer, offset and size.
 inline constexpr std::size_t kReadAlignment = 4096;
@@ -45,6 +40,11 @@ class FileReader {
 
   const FileStamp& stamp() const { return stamp_; }
   Result<FileStamp> stamp_now() const;
+  policies::FileSystem file_system() const;  // type 0 where it cannot be told
+  // Whether a process has the file open for writing, or mapped so, at this moment.
+  policies::Writers writers() const;
+  // Waits until what was written to the file is on the disk. False: that failed, or was cancelled.
+  bool sync(const std::atomic<bool>& cancel) const;
 
   // Any part, through the cache: for headers.
   Result<std::string> read_at(std::uint64_t offset, std::size_t bytes) const;

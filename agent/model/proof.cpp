@@ -51,22 +51,66 @@ class Proof {
                   "set [model] path in the agent's configuration to the model directory"));
       return;
     }
-    look(*root);
-    if (!proof_.cancelled) compare_index();
-    if (!proof_.cancelled) read_all();
+    const bool all_known = recall_all(*root);
+    if (!all_known) look(*root);
+    if (!proof_.cancelled) look_for_strays(*root);
+    if (!proof_.cancelled && !all_known) contents_ = compare_contents();
+    if (proof_.cancelled) return;
+    proof_.tensors = contents_.tensors;
+    for (const Finding& one : contents_.findings)
+      add(one);
+    read_all();
+    if (!all_known) remember_contents();
+  }
+
+  // Every file by the record of earlier proofs, and what its bytes say of one another too.
+  bool recall_all(const ModelRoot& root) {
+    const Memory& memory = plan_.crew.memory;
+    if (memory.record == nullptr || memory.deep || !plan_.read_bytes) return false;
+    auto contents = memory.record->contents_of(proof_.manifest_digest);
+    if (!contents) return false;
+    for (const auto& [name, expected] : plan_.manifest.files) {
+      const auto place = place_of(root, name);
+      const auto* path = std::get_if<std::string>(&place);
+      auto known = path != nullptr ? recall(memory, *path) : std::nullopt;
+      if (!known || !stands_for(*known, expected)) {
+        facts_.clear();
+        known_.clear();
+        return false;
+      }
+      FileFacts& file = facts_.emplace_back();
+      file.name = name;
+      file.path = *path;
+      file.bytes = known->stamp.bytes;
+      file.stamp = known->stamp;
+      known_.emplace(name, *std::move(known));
+    }
+    contents_ = *std::move(contents);
+    return true;
+  }
+
+  static bool stands_for(const policies::Remembered& known, const ManifestFile& expected) {
+    if (known.stamp.bytes != expected.bytes.count) return false;
+    return expected.sha256.empty() ? known.git_sha1 == expected.git_sha1 : known.sha256 == expected.sha256;
   }
 
   void look(const ModelRoot& root) {
     for (const auto& [name, expected] : plan_.manifest.files) {
       if (cancelled()) return;
-      facts_.push_back(look_at_file(root, name, expected));
-      progress_at_.total += expected.bytes;
-      if (auto& header = facts_.back().header) {
-        tensors_.add(name, *header);
-        header.reset();
+      FileFacts& file = facts_.emplace_back(look_at_file(root, name, expected));
+      if (file.header) {
+        tensors_.add(name, *file.header);
+        file.header.reset();
       }
+      if (file.finding || !plan_.read_bytes) continue;
+      // What the header said is of the bytes that the record knows only if the file did not change between.
+      auto known = recall(plan_.crew.memory, file.path);
+      if (known && known->stamp == file.stamp && stands_for(*known, expected))
+        known_.emplace(name, *std::move(known));
     }
-    progress_at_.files_total = static_cast<std::uint32_t>(facts_.size());
+  }
+
+  void look_for_strays(const ModelRoot& root) {
     Strays strays = find_strays(root, plan_.manifest);
     if (auto other = other_revision(plan_.manifest, facts_, strays)) {
       other_revision_ = true;
@@ -77,16 +121,14 @@ class Proof {
     std::move(strays.findings.begin(), strays.findings.end(), std::back_inserter(proof_.findings));
   }
 
-  void compare_index() {
-    for (const Finding& one : tensors_.duplicates())
-      add(one);
-    proof_.tensors = tensors_.tensors();
+  Contents compare_contents() {
+    Contents out{tensors_.tensors(), tensors_.duplicates()};
     for (const FileFacts& file : facts_) {
       if (!is_index(file.name) || file.path.empty() || other_revision_) continue;
       const auto index = open_index(file);
       if (!index.ok()) {
-        add(finding(Code::INDEX_HEADER_DISAGREE, {}, file.name, index.error().message(),
-                    "fetch the index again"));
+        out.findings.push_back(finding(Code::INDEX_HEADER_DISAGREE, {}, file.name, index.error().message(),
+                                       "fetch the index again"));
         continue;
       }
       std::set<std::string, std::less<>> absent;
@@ -95,13 +137,24 @@ class Proof {
         absent.insert(shard.name);
         name_first_tensor(*index, *shard.finding);
       }
-      for (Finding& one : tensors_.compare(*index, file.name, absent))
-        add(std::move(one));
+      auto compared = tensors_.compare(*index, file.name, absent);
+      std::move(compared.begin(), compared.end(), std::back_inserter(out.findings));
     }
+    return out;
+  }
+
+  // Of bytes that are all proven, and were the same when they were compared and when they were read.
+  void remember_contents() {
+    if (plan_.crew.memory.record == nullptr || proof_.cancelled || other_revision_) return;
+    const bool good = std::all_of(contents_.findings.begin(), contents_.findings.end(),
+                                  [](const Finding& one) { return one.severity == Severity::Info; });
+    if (good && proof_.files == plan_.manifest.files.size())
+      plan_.crew.memory.record->put_contents(proof_.manifest_digest, contents_);
   }
 
   static Result<safetensors::Index> open_index(const FileFacts& file) {
     TROIKA_TRY(reader, FileReader::open(file.path));
+    if (!(reader.stamp() == file.stamp)) return Error{"read the index", file.name, "it has just changed"};
     if (reader.stamp().bytes > kLargestIndex)
       return Error{"read the index", file.name, "larger than " + std::to_string(kLargestIndex) + " bytes"};
     TROIKA_TRY(text, reader.read_at(0, reader.stamp().bytes));
@@ -116,15 +169,17 @@ class Proof {
     missing.evidence.emplace_back("first_tensor", first);
   }
 
-  // Every file that nothing is known against yet.
+  // Every file that nothing is known against or for yet.
   void read_all() {
     std::vector<CrewTask> tasks;
     std::vector<FileFacts*> files;
     for (FileFacts& file : facts_) {
-      if (file.finding || !plan_.read_bytes) continue;
+      if (file.finding || !plan_.read_bytes || known_.count(file.name) != 0) continue;
       tasks.push_back({file.name, file.path, file.bytes, plan_.manifest.files.at(file.name), 0});
+      progress_at_.total += Bytes{file.bytes};
       files.push_back(&file);
     }
+    progress_at_.files_total = static_cast<std::uint32_t>(facts_.size());
     const auto already = static_cast<std::uint32_t>(facts_.size() - files.size());
     auto readings = read_files(
         tasks, plan_.crew,
@@ -138,21 +193,32 @@ class Proof {
         cancel_);
     std::map<std::string, Reading> by_name;
     for (std::size_t i = 0; i < files.size(); ++i) {
-      files[i]->finding = readings[i].finding;
-      by_name[files[i]->name] = std::move(readings[i]);
+      FileFacts& file = *files[i];
+      Reading& reading = readings[i];
+      file.finding = std::move(reading.finding);
+      // Its header was looked at before.
+      if (!file.finding && !reading.sha256.empty() && !(reading.stamp == file.stamp))
+        file.finding = changed_while_read(file.name);
+      by_name[file.name] = std::move(reading);
     }
     for (const FileFacts& file : facts_)
-      list(file, by_name[file.name].sha256);
+      list(file, by_name[file.name]);
     (void)cancelled();
   }
 
-  void list(const FileFacts& file, const std::string& sha256) {
-    FileProof line{file.name, Bytes{file.bytes}, sha256, "ok"};
+  void list(const FileFacts& file, const Reading& reading) {
+    FileProof line{file.name, Bytes{file.bytes}, reading.sha256, "ok"};
+    line.remembered = reading.remembered;
+    if (const auto known = known_.find(file.name); known != known_.end()) {
+      line.sha256 = known->second.sha256;
+      line.cached = true;
+      ++proof_.cached;
+    }
     if (file.finding) {
       line.status = name(file.finding->code);
       const bool of_revision = other_revision_ && is_shard(file.name);
       if (!of_revision) add(*file.finding);
-    } else if (sha256.empty()) {
+    } else if (line.sha256.empty()) {
       line.status = "not_read";
       if (plan_.read_bytes && !cancelled())
         add(finding(Code::CANNOT_TELL, {}, file.name,
@@ -176,7 +242,9 @@ class Proof {
   ModelProof proof_;
   ProofProgress progress_at_;
   std::vector<FileFacts> facts_;
+  std::map<std::string, policies::Remembered> known_;  // by name: files that need not be read
   TensorMap tensors_;
+  Contents contents_;
   bool other_revision_ = false;
 };
 

@@ -1,11 +1,13 @@
 // The proof that a directory holds exactly the model of a manifest: every byte by its digest, every header by
-// the format's rules, index and headers by each other. Blocks for as long as it reads; to be run in a thread
+// the format's rules, index and headers by each other. With a record of earlier proofs (crew.memory) a file
+// that has not changed since is not read again. Blocks for as long as it reads; to be run in a thread
 // of its own.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +21,8 @@ namespace troika::model {
 struct ProofPlan {
   std::string directory;
   Manifest manifest;
-  std::string node;  // put into the findings
-  CrewOptions crew{};
+  std::string node;        // put into the findings
+  CrewOptions crew{};      // its memory: which earlier proofs count
   bool read_bytes = true;  // false: names, sizes, headers and index alone
 };
 
@@ -35,14 +37,18 @@ struct ProofProgress {
 struct FileProof {
   std::string name;
   Bytes bytes;
-  std::string sha256;  // as read; empty: not read to the end
-  std::string status;  // "ok", a finding's code, or "not_read"
+  std::string sha256;   // as read or remembered; empty: not read to the end
+  std::string status;   // "ok", a finding's code, or "not_read"
+  bool cached = false;  // by the record of an earlier proof
+  std::optional<policies::Remember>
+      remembered{};  // for the next one; nothing: no record, not good, or cached
 };
 
 struct ModelProof {
   std::string manifest_digest;
   std::uint32_t files = 0;   // whose bytes are proven
   std::uint32_t shards = 0;  // of these
+  std::uint32_t cached = 0;  // of the files: not read, as the record of an earlier proof counts
   std::uint64_t tensors = 0;
   Bytes bytes;  // read
   double seconds = 0;
