@@ -24,10 +24,12 @@ struct Ran {
   std::string err;
 };
 
-// A command line of the shell after the program's name; TMPDIR is the folder's.
+// A command line of the shell after the program's name; TMPDIR is the folder's, and the record of proofs lies
+// in it.
 Ran troika(const Folder& folder, const std::string& arguments) {
   const std::string out = folder / "out", err = folder / "err";
-  const std::string line = "TMPDIR=" + folder.path() + " " TROIKA " " + arguments + " </dev/null";
+  const std::string line = "TMPDIR=" + folder.path() + " TROIKA_STATE_DIR=" + folder.path() +
+                           "/state " TROIKA " " + arguments + " </dev/null";
   const int ended = std::system(("{ " + line + "; } >" + out + " 2>" + err).c_str());
   return {WIFEXITED(ended) ? WEXITSTATUS(ended) : -1, content_of(out), content_of(err)};
 }
@@ -83,6 +85,21 @@ TEST(TroikaVerify, TellsGoodBadAndCannotTell) {
   EXPECT_EQ(unpinned.status, kCannotTell);
   EXPECT_EQ(trouble_of(unpinned)["verdict"], "cannot_tell");
   EXPECT_EQ(troika(folder, "verify --model " + model.path() + " --manifest /nonexistent").status, kUsage);
+}
+
+// A record that cannot be used costs time and never a verdict.
+TEST(TroikaVerify, ARecordThatIsNoneIsToldAndLeftAlone) {
+  const Folder folder, model;
+  const std::string manifest = folder / "manifest.json";
+  write(model / "config.json", "{}");
+  write(manifest, troika(folder, "manifest create --name org/m --model " + model.path()).out);
+  ASSERT_EQ(std::system(("rm -r " + folder.path() + "/state; mkdir " + folder.path() + "/state").c_str()), 0);
+  write(folder / "state/proofs.sqlite", "a letter to my aunt, which nobody may overwrite");
+  const Ran ran = troika(folder, "verify --model " + model.path() + " --manifest " + manifest);
+  EXPECT_EQ(ran.status, kGood);
+  EXPECT_NE(ran.err.find("no proof is remembered"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("state/proofs.sqlite"), std::string::npos) << ran.err;
+  EXPECT_EQ(content_of(folder / "state/proofs.sqlite"), "a letter to my aunt, which nobody may overwrite");
 }
 
 // Every node would be held to it.

@@ -22,6 +22,7 @@ TEST(Agent, TheExampleIsReadWhole) {
   EXPECT_EQ(a.relay_listen, (Endpoint{"0.0.0.0", 7444}));
   EXPECT_EQ(a.relay_advertise, (Endpoint{"10.0.0.11", 7444}));
   EXPECT_EQ(a.model_path, "/srv/models/deepseek-v4-flash-nvfp4");
+  EXPECT_EQ(a.proof_max_age, std::chrono::hours{720});
   EXPECT_EQ(a.interfaces, (std::vector<std::string>{"enp1s0f0np0", "enP2p1s0f0np0"}));
   EXPECT_EQ(a.stage_log_limit, Bytes{16u << 20});
   ASSERT_EQ(a.engines.size(), 2u);
@@ -55,6 +56,8 @@ const Wrong kWrongAgent[] = {
     {"\"10.0.0.11:7444\"", "\"[::]:7444\"", "relay.advertise", "\"[::]:7444\"",
      "where gateways reach this node"},
     {"\"/srv/models/deepseek-v4-flash-nvfp4\"", "\"m\"", "model.path", "\"m\"", "absolute path"},
+    {"proof_max_age = \"720h\"", "proof_max_age = \"366d\"", "model.proof_max_age", "\"366d\"", "at most"},
+    {"proof_max_age = \"720h\"", "proof_max_age = 720", "model.proof_max_age", "720", "a duration"},
     {"\"enP2p1s0f0np0\"", "\"enp1s0f0np0\"", "fabric.interfaces[1]", "\"enp1s0f0np0\"",
      "each interface once"},
     {"\"enP2p1s0f0np0\"", "\"../x\"", "fabric.interfaces[1]", "\"../x\"", "a network interface"},

@@ -111,6 +111,7 @@ advertise = "10.0.0.11:7444"
 
 [model]
 path = "/srv/models/deepseek-v4-flash-nvfp4"
+proof_max_age = "720h"
 
 [fabric]
 interfaces = ["enp1s0f0np0", "enP2p1s0f0np0"]

@@ -41,7 +41,10 @@ inline std::string one_tensor(const std::string& name, const std::string& data =
 
 class TreeTest : public testing::Test {
  protected:
-  TreeTest() { manifest_ = {"org/model", "0123456789012345678901234567890123456789", {}}; }
+  // `base`: the folder in which the tree's own is made.
+  explicit TreeTest(const std::string& base = testing::TempDir()) : folder_(base) {
+    manifest_ = {"org/model", "0123456789012345678901234567890123456789", {}};
+  }
 
   std::string path(const std::string& name) const { return folder_ / name; }
   // On disk only.

@@ -11,7 +11,9 @@ namespace troika::platform {
 
 class Folder {
  public:
-  Folder() : path_(testing::TempDir() + "troika-test-" + random_hex(8)) {
+  // `base` ends with a slash.
+  explicit Folder(const std::string& base = testing::TempDir())
+      : path_(base + "troika-test-" + random_hex(8)) {
     const Status made = make_directories(path_, 0700);
     EXPECT_TRUE(made.ok()) << made.error().message();
   }
