@@ -81,6 +81,7 @@ asio::awaitable<bool> Session::run() {
     }
     dispatch(*envelope);
   }
+  parts_.verification.end_audit(0);  // who asked for it is told by nobody any more
   co_await channel_->flush_and_close(seconds{2});
   timer_.cancel();
   co_return welcome_;
@@ -121,6 +122,8 @@ void Session::dispatch(const protocol::Envelope& envelope) {
   offer(static_cast<protocol::StageEventAck*>(nullptr));
   offer(static_cast<protocol::Welcome*>(nullptr));
   offer(static_cast<protocol::Verify*>(nullptr));
+  offer(static_cast<protocol::Audit*>(nullptr));
+  offer(static_cast<protocol::EndAudit*>(nullptr));
   offer(static_cast<protocol::StartStage*>(nullptr));
   offer(static_cast<protocol::StopStage*>(nullptr));
   offer(static_cast<protocol::Probe*>(nullptr));
@@ -173,6 +176,24 @@ void Session::take(std::uint64_t id, const protocol::Verify& message) {
       [weak](const protocol::VerifyDone& done) {
         if (const auto self = weak.lock()) self->send(done);
       });
+}
+
+void Session::take(std::uint64_t id, const protocol::Audit& message) {
+  if (!obey(id, policies::check_verify(parts_.fence.state(), message.term))) return;
+  const std::weak_ptr<Session> weak = weak_from_this();
+  const bool taken = parts_.verification.audit(
+      parts_.config, message,
+      [weak](const protocol::VerifyProgress& progress) {
+        if (const auto self = weak.lock()) self->send(protocol::AuditProgress{progress});
+      },
+      [weak](protocol::VerifyDone done) {
+        if (const auto self = weak.lock()) self->send(protocol::AuditDone{std::move(done)});
+      });
+  if (!taken) refuse(id, {"BUSY", "a start's proof of this node runs, and goes first"});
+}
+
+void Session::take(std::uint64_t, const protocol::EndAudit& message) {
+  parts_.verification.end_audit(message.request);
 }
 
 void Session::take(std::uint64_t id, const protocol::StartStage& message) {

@@ -51,6 +51,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void take(std::uint64_t id, const protocol::Welcome& message);
   void take(std::uint64_t id, const protocol::HeartbeatAck& message);
   void take(std::uint64_t id, const protocol::Verify& message);
+  void take(std::uint64_t id, const protocol::Audit& message);
+  void take(std::uint64_t id, const protocol::EndAudit& message);
   void take(std::uint64_t id, const protocol::StartStage& message);
   void take(std::uint64_t id, const protocol::StopStage& message);
   void take(std::uint64_t id, const protocol::Probe& message);

@@ -140,47 +140,111 @@ void Verification::cancel() {
   job_.reset();
 }
 
+void Verification::end_audit(std::uint64_t request) {
+  if (job_ && job_->is_audit && (request == 0 || job_->request == request)) cancel();
+}
+
+std::shared_ptr<Verification::Job> Verification::make_job(std::uint64_t request, bool is_audit,
+                                                          Progress progress, Done done) {
+  auto job = std::make_shared<Job>();
+  job->request = request;
+  job->is_audit = is_audit;
+  job->progress = std::move(progress);
+  job->done = std::move(done);
+  return job;
+}
+
 void Verification::start(const config::AgentConfig& config, protocol::Verify verify,
                          std::vector<Finding> findings, Progress progress, Done done) {
+  const std::shared_ptr<Job> before = job_;
   cancel();
-  job_ = std::make_shared<Job>();
-  job_->request = verify.request;
-  model::ProofPlan plan{config.model_path, std::move(verify.manifest), config.node};
+  if (before && before->is_audit) {
+    protocol::VerifyDone ended;
+    ended.request = before->request;
+    ended.findings = {finding(Code::CANNOT_TELL, config.node, "model",
+                              "a start's proof of this node went first",
+                              "prove it again when the start is over")};
+    before->done(std::move(ended));
+  }
+  run(config, make_job(verify.request, false, std::move(progress), std::move(done)),
+      {verify.request, std::move(verify.manifest), std::move(verify.manifest_digest), std::move(findings),
+       false});
+}
+
+bool Verification::audit(const config::AgentConfig& config, protocol::Audit audit, Progress progress,
+                         Done done) {
+  if (job_ && !job_->is_audit) return false;
+  cancel();
+  run(config, make_job(audit.request, true, std::move(progress), std::move(done)),
+      {audit.request, std::move(audit.manifest), std::move(audit.manifest_digest), {}, audit.deep});
+  return true;
+}
+
+void Verification::run(const config::AgentConfig& config, std::shared_ptr<Job> job, Question question) {
+  job_ = job;
+  model::ProofPlan plan{config.model_path, std::move(question.manifest), config.node};
   plan.crew.memory.most_age = config.proof_max_age;
-  boost::asio::post(worker_, [this, job = job_, plan = std::move(plan), digest = verify.manifest_digest,
-                              findings = std::move(findings), progress = std::move(progress),
-                              done = std::move(done)]() mutable {
+  plan.crew.memory.deep = question.deep;
+  boost::asio::post(worker_, [this, job = std::move(job), plan = std::move(plan),
+                              question = std::move(question)]() mutable {
     if (job->cancelled) return;
-    plan.crew.memory.record = open_record();
-    Instant said{};
-    const auto tell = [&](const model::ProofProgress& p) {
-      if (platform::now() - said < kProgressEvery && p.files_done != p.files_total) return;
-      said = platform::now();
-      boost::asio::post(executor_, [job, progress,
-                                    message = protocol::VerifyProgress{job->request, p.done, p.total,
-                                                                       p.files_done, p.files_total}] {
-        if (!job->cancelled) progress(message);
-      });
-    };
-    model::ModelProof proof = model::prove_model(plan, tell, job->cancelled);
-    protocol::VerifyDone answer{job->request,  proof.manifest_digest, proof.files,
-                                proof.shards,  proof.tensors,         proof.bytes,
-                                proof.seconds, std::move(findings),   proof.cached};
-    if (record_)
-      if (const Status health = record_->health(); !health.ok())
-        platform::log(health.error().message() + "; what is not written there is read again");
-    if (proof.manifest_digest != digest)
-      answer.findings.push_back(finding(Code::MANIFEST_DIFFERS, plan.node, "manifest",
-                                        "the manifest that arrived is not the one that the leader named",
-                                        "use one version of Troika on all machines",
-                                        {{"leader", digest}, {"here", proof.manifest_digest}}));
-    std::move(proof.findings.begin(), proof.findings.end(), std::back_inserter(answer.findings));
-    boost::asio::post(executor_, [this, job, done, answer = std::move(answer)]() mutable {
+    protocol::VerifyDone answer = prove(job, std::move(plan), std::move(question));
+    boost::asio::post(executor_, [this, job, answer = std::move(answer)]() mutable {
       if (job->cancelled) return;
       job_.reset();
-      done(std::move(answer));
+      job->done(std::move(answer));
     });
   });
+}
+
+namespace {
+
+protocol::VerifyDone answer_of(const model::ModelProof& proof) {
+  protocol::VerifyDone answer;
+  answer.manifest_digest = proof.manifest_digest;
+  answer.files = proof.files;
+  answer.shards = proof.shards;
+  answer.tensors = proof.tensors;
+  answer.bytes = proof.bytes;
+  answer.seconds = proof.seconds;
+  answer.cached = proof.cached;
+  for (const model::FileProof& one : proof.list)
+    if (one.status != "ok") answer.unproven.push_back(one.name);
+  answer.all_proven_but_these =
+      proof.files > 0 && answer.unproven.size() <= protocol::VerifyDone::kMostUnproven;
+  if (!answer.all_proven_but_these) answer.unproven.clear();
+  return answer;
+}
+
+}  // namespace
+
+protocol::VerifyDone Verification::prove(const std::shared_ptr<Job>& job, model::ProofPlan plan,
+                                         Question question) {
+  plan.crew.memory.record = open_record();
+  Instant said{};
+  const auto tell = [&](const model::ProofProgress& p) {
+    if (platform::now() - said < kProgressEvery && p.files_done != p.files_total) return;
+    said = platform::now();
+    boost::asio::post(executor_, [job, message = protocol::VerifyProgress{job->request, p.done, p.total,
+                                                                          p.files_done, p.files_total}] {
+      if (!job->cancelled) job->progress(message);
+    });
+  };
+  model::ModelProof proof = model::prove_model(plan, tell, job->cancelled);
+  if (record_)
+    if (const Status health = record_->health(); !health.ok())
+      platform::log(health.error().message() + "; what is not written there is read again");
+  protocol::VerifyDone answer = answer_of(proof);
+  answer.request = question.request;
+  answer.findings = std::move(question.findings);
+  if (proof.manifest_digest != question.manifest_digest)
+    answer.findings.push_back(
+        finding(Code::MANIFEST_DIFFERS, plan.node, "manifest",
+                "the manifest that arrived is not the one that the leader named",
+                "use one version of Troika on all machines",
+                {{"leader", question.manifest_digest}, {"here", proof.manifest_digest}}));
+  std::move(proof.findings.begin(), proof.findings.end(), std::back_inserter(answer.findings));
+  return answer;
 }
 
 }  // namespace troika::agent

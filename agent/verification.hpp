@@ -1,4 +1,5 @@
-// The proof of this node for a start: model, links, memory, engine profile, ports, leftovers.
+// The proof of this node for a start: model, links, memory, engine profile, ports, leftovers; and of its
+// model alone for an operator.
 #pragma once
 
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/model/proof.hpp"
 #include "agent/model/record.hpp"
 #include "config/agent.hpp"
 #include "policies/fencing.hpp"
@@ -22,7 +24,7 @@ namespace troika::agent {
 std::vector<Finding> check_node(const config::AgentConfig& config, const protocol::Verify& verify,
                                 const std::vector<policies::HeldStage>& held);
 
-// One proof at a time in a thread of its own; a new one cancels the one before, which is then not answered.
+// One proof at a time in a thread of its own.
 class Verification {
  public:
   using Progress = std::function<void(const protocol::VerifyProgress&)>;
@@ -32,19 +34,37 @@ class Verification {
   Verification(boost::asio::any_io_executor executor, std::string record);
   ~Verification();
 
-  // `findings`: of check_node; they come first in the answer. The callbacks run on the executor.
+  // Ends what runs: another start's, which is not answered then, or an audit, which is answered that this one
+  // goes first. `findings`: of check_node; they come first in the answer. The callbacks run on the executor.
   void start(const config::AgentConfig& config, protocol::Verify verify, std::vector<Finding> findings,
              Progress progress, Done done);
+  // Of the model alone. False: a start's runs, which goes first. Another audit is ended without an answer.
+  bool audit(const config::AgentConfig& config, protocol::Audit audit, Progress progress, Done done);
+  // That audit, if it still runs, without an answer; `request` 0: any.
+  void end_audit(std::uint64_t request);
   void cancel();
 
  private:
   struct Job {
     std::uint64_t request = 0;
+    bool is_audit = false;
+    Progress progress;
+    Done done;
     std::atomic<bool> cancelled{false};
   };
+  struct Question {
+    std::uint64_t request = 0;
+    protocol::Manifest manifest;
+    std::string manifest_digest;
+    std::vector<Finding> findings;  // that come first in the answer
+    bool deep = false;
+  };
 
+  static std::shared_ptr<Job> make_job(std::uint64_t request, bool is_audit, Progress progress, Done done);
+  void run(const config::AgentConfig& config, std::shared_ptr<Job> job, Question question);
   // Of the worker's thread.
   model::ProofRecord* open_record();
+  protocol::VerifyDone prove(const std::shared_ptr<Job>& job, model::ProofPlan plan, Question question);
 
   boost::asio::any_io_executor executor_;
   std::string record_path_;

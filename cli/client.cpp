@@ -162,16 +162,33 @@ Answer<protocol::IncidentsReply> ask_incidents(const Global& leader,
       leader, request, [](const auto&) { return false; }, limit);
 }
 
+namespace {
+
+// Messages of type T are told to `progress` until the reply comes.
+template <class T>
+OnOther telling(const std::function<void(const T&)>& progress) {
+  return [&progress](const protocol::Envelope& envelope) {
+    if (envelope.type != T::kType) return false;
+    const auto told = protocol::decode<T>(envelope);
+    if (told.ok()) progress(*told);
+    return told.ok();
+  };
+}
+
+}  // namespace
+
 Answer<protocol::CommandDone> give_command(const Global& leader, const protocol::Command& command,
                                            const std::function<void(std::string_view)>& progress,
                                            Duration silence, const std::function<bool()>& stop) {
-  const OnOther on_other = [&](const protocol::Envelope& envelope) {
-    if (envelope.type != protocol::CommandProgress::kType) return false;
-    const auto told = protocol::decode<protocol::CommandProgress>(envelope);
-    if (told.ok()) progress(told->text);
-    return told.ok();
-  };
-  return ask<protocol::CommandDone>(leader, command, on_other, silence, stop);
+  const std::function<void(const protocol::CommandProgress&)> tell =
+      [&](const protocol::CommandProgress& told) { progress(told.text); };
+  return ask<protocol::CommandDone>(leader, command, telling(tell), silence, stop);
+}
+
+Answer<protocol::AuditReply> ask_audit(const Global& leader, const protocol::AuditRequest& request,
+                                       const std::function<void(const protocol::AuditStatus&)>& progress,
+                                       Duration silence, const std::function<bool()>& stop) {
+  return ask<protocol::AuditReply>(leader, request, telling(progress), silence, stop);
 }
 
 }  // namespace troika::cli

@@ -39,4 +39,9 @@ Answer<protocol::CommandDone> give_command(const Global& leader, const protocol:
                                            const std::function<void(std::string_view)>& progress,
                                            Duration silence, const std::function<bool()>& stop = {});
 
+// Has every node prove its model; how it goes is told to `progress`. The proof ends with the connection.
+Answer<protocol::AuditReply> ask_audit(const Global& leader, const protocol::AuditRequest& request,
+                                       const std::function<void(const protocol::AuditStatus&)>& progress,
+                                       Duration silence, const std::function<bool()>& stop);
+
 }  // namespace troika::cli

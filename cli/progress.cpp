@@ -44,12 +44,12 @@ Progress::~Progress() {
   if (shown_ && terminal_) to_stderr("\r\033[K");
 }
 
-void Progress::tell(const Done& done) {
+void Progress::tell(const Done& done, const std::string& more) {
   const Instant now = platform::now();
   if (now - told_ < (terminal_ ? Duration{kOnTerminal} : Duration{kElsewhere})) return;
   told_ = now;
   shown_ = true;
-  const std::string text = doing_ + ": " + progress_text(done, platform::seconds_since(began_));
+  const std::string text = doing_ + ": " + progress_text(done, platform::seconds_since(began_)) + more;
   to_stderr(terminal_ ? "\r" + cut(text, style_of(STDERR_FILENO).width) + "\033[K" : text + "\n");
 }
 

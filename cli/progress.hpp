@@ -27,7 +27,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // the line on the terminal is taken away
 
-  void tell(const Done& done);
+  void tell(const Done& done, const std::string& more = {});  // `more` comes after the text, as it is
 
  private:
   std::string doing_;

@@ -10,6 +10,7 @@
 
 #include "agent/model/pin.hpp"
 #include "agent/model/proof.hpp"
+#include "cli/audit_command.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/memory.hpp"
 #include "cli/output.hpp"
@@ -140,24 +141,33 @@ int verify(const VerifyOptions& options) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, const Global&, int& exit_status) {
+void add_verify(CLI::App& app, const Global& global, int& exit_status) {
   auto options = std::make_shared<VerifyOptions>();
-  CLI::App* const command = app.add_subcommand(
-      "verify", "Prove a model directory: every byte by its digest, headers and index by each other");
-  command->add_option("--model", options->directory, "The directory, or a snapshot in Hugging Face's cache")
-      ->required()
-      ->type_name("DIR");
+  CLI::App* const command = app.add_subcommand("verify",
+                                               "Prove the model: every byte by its digest, headers and index "
+                                               "by each other. Without --model on every node, "
+                                               "through the leader");
+  CLI::Option* const directory =
+      command
+          ->add_option(
+              "--model", options->directory,
+              "A directory on this machine, or a snapshot in Hugging Face's cache; no daemon is needed")
+          ->type_name("DIR");
   command
       ->add_option("--manifest", options->manifest,
                    "What its bytes must be; without: what Hugging Face's tools wrote down beside it")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->needs(directory);
   command->add_option("--threads", options->threads, "0: as many as processors, at most 8")
       ->check(CLI::Range(0U, model::kMostThreads))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(directory);
   command->add_flag("--deep", options->deep,
                     "Read every byte, also of files that did not change since a proof");
-  command->add_flag("--json", options->json, "One JSON document: the report and every file");
-  command->callback([=, &exit_status] { exit_status = verify(*options); });
+  command->add_flag("--json", options->json, "One JSON document: the report and every file or node");
+  command->callback([=, &global, &exit_status] {
+    exit_status = directory->count() > 0 ? verify(*options) : audit(global, options->deep, options->json);
+  });
 }
 
 }  // namespace troika::cli

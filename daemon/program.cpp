@@ -85,7 +85,8 @@ struct Parts {
   Leader::Hooks hooks() {
     return {[](const Error& error) { end_broken(error); },
             [this](const protocol::Route& route) { seat.give(route); },
-            [this](const policies::FinishCommand& command) { operators.finished(command); }};
+            [this](const policies::FinishCommand& command) { operators.finished(command); },
+            [this](const protocol::AuditReply& reply) { operators.audited(reply); }};
   }
 
   asio::io_context io{1};

@@ -33,6 +33,7 @@
 #include <variant>
 #include <vector>
 
+#include "policies/copies.hpp"
 #include "vocabulary/finding.hpp"
 #include "vocabulary/names.hpp"
 #include "vocabulary/units.hpp"
@@ -142,6 +143,7 @@ struct VerifyFinished {
   std::string node;
   std::uint64_t request = 0;
   std::vector<Finding> findings;
+  NodeCopies copies{};  // what it has proven of the model
 };
 struct StageReported {
   std::string node;

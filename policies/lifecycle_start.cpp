@@ -57,6 +57,7 @@ void ClusterState::on(const VerifyFinished& event) {
       rank.verified = true;
       rank.findings.clear();
       add_findings(rank.findings, event.findings);
+      rank.copies = event.copies;
       r.waited_from = now;
     }
   }
@@ -95,8 +96,12 @@ bool ClusterState::advance_verifying(ReplicaState& r) {
 // All nodes have answered, so that an operator sees every node's errors at once, not one a try.
 bool ClusterState::judge_verification(ReplicaState& r) {
   std::vector<Finding> findings;
-  for (const RankState& rank : r.ranks)
+  std::vector<NodeCopies> copies;
+  for (const RankState& rank : r.ranks) {
     add_findings(findings, rank.findings);
+    if (rank.verified) copies.push_back(rank.copies);
+  }
+  tell_good_copies(findings, copies);
   const Verdict verdict = verdict_of(findings);
   if (verdict == Verdict::Error || verdict == Verdict::CannotTell) {
     // Not a crash: no engine was touched and no automatic restart is spent; only an operator tries again.

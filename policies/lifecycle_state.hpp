@@ -39,6 +39,7 @@ struct RankState {
   std::uint64_t verify_request = 0;
   Bytes verify_progress;
   bool verified = false;
+  NodeCopies copies;  // once verified
   bool stop_sent = false;
   Instant stop_sent_at;
 };

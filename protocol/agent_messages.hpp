@@ -233,6 +233,10 @@ struct VerifyDone {
   double seconds = 0;
   std::vector<Finding> findings;  // verdict_of(findings) is the verdict
   std::uint32_t cached = 0;       // of the files: by the record of an earlier proof
+  std::vector<std::string>
+      unproven;  // files of the manifest whose bytes are not proven, at most kMostUnproven
+  bool all_proven_but_these = false;  // false: of the files that are not named nothing can be said
+  static constexpr std::size_t kMostUnproven = 256;
   TROIKA_FIELDS(VerifyDone, "verify_done") {
     v.required("request", m.request);
     v.required("manifest_digest", m.manifest_digest);
@@ -243,7 +247,43 @@ struct VerifyDone {
     v.required("seconds", m.seconds);
     v.required("findings", m.findings);
     v.optional("cached", m.cached);
+    v.optional("unproven", m.unproven);
+    v.optional("all_proven_but_these", m.all_proven_but_these);
   }
+};
+
+// Leader to agent: prove the model alone, whatever the node is doing. Answered by AuditProgress (several) and
+// one AuditDone, or by the refusal BUSY while a Verify runs. A Verify ends it; it is answered then all the
+// same. A new one takes the place of the one before, which is not answered.
+struct Audit {
+  std::uint64_t request = 0;
+  Term term;
+  bool deep = false;  // read every byte, also of files that did not change since their proof
+  Manifest manifest;
+  std::string manifest_digest;
+  TROIKA_FIELDS(Audit, "audit") {
+    v.required("request", m.request);
+    v.required("term", m.term);
+    v.optional("deep", m.deep);
+    v.required("manifest", m.manifest);
+    v.required("manifest_digest", m.manifest_digest);
+  }
+};
+
+struct AuditProgress {
+  VerifyProgress at;
+  TROIKA_FIELDS(AuditProgress, "audit_progress") { v.required("at", m.at); }
+};
+
+struct AuditDone {
+  VerifyDone proof;
+  TROIKA_FIELDS(AuditDone, "audit_done") { v.required("proof", m.proof); }
+};
+
+// Leader to agent: nobody waits for it any more.
+struct EndAudit {
+  std::uint64_t request = 0;
+  TROIKA_FIELDS(EndAudit, "end_audit") { v.required("request", m.request); }
 };
 
 // The settings of the engine that the leader fixes; paths, addresses and programs are the agent's own.

@@ -177,6 +177,66 @@ struct CommandDone {
   }
 };
 
+// Prove the model on every node, now. Answered by AuditStatus (several) and one AuditReply. Ends when the
+// operator goes away, unless another one waits for the same.
+struct AuditRequest {
+  bool deep = false;  // read every byte, also of files that did not change since their proof
+  TROIKA_FIELDS(AuditRequest, "audit_request") { v.optional("deep", m.deep); }
+};
+
+struct AuditedNode {
+  std::string node;
+  bool answered = false;  // false: it is still at it
+  Bytes done;             // read or remembered, of `total`
+  Bytes total;
+  std::uint32_t files_done = 0;
+  std::uint32_t files_total = 0;
+  Verdict verdict{};  // of what follows, once it has answered
+  std::uint32_t files = 0;
+  std::uint32_t shards = 0;
+  std::uint32_t cached = 0;
+  std::uint64_t tensors = 0;
+  Bytes bytes;  // read
+  double seconds = 0;
+  TROIKA_FIELDS(AuditedNode, "audited_node") {
+    v.required("node", m.node);
+    v.required("answered", m.answered);
+    v.optional("done", m.done);
+    v.optional("total", m.total);
+    v.optional("files_done", m.files_done);
+    v.optional("files_total", m.files_total);
+    v.optional("verdict", m.verdict);
+    v.optional("files", m.files);
+    v.optional("shards", m.shards);
+    v.optional("cached", m.cached);
+    v.optional("tensors", m.tensors);
+    v.optional("bytes", m.bytes);
+    v.optional("seconds", m.seconds);
+  }
+};
+
+struct AuditStatus {
+  std::uint64_t re = 0;
+  std::vector<AuditedNode> nodes;
+  TROIKA_FIELDS(AuditStatus, "audit_status") {
+    v.required("re", m.re);
+    v.required("nodes", m.nodes);
+  }
+};
+
+struct AuditReply {
+  std::uint64_t re = 0;
+  std::string manifest_digest;
+  std::vector<AuditedNode> nodes;
+  std::vector<Finding> findings;  // of all nodes, worst first
+  TROIKA_FIELDS(AuditReply, "audit_reply") {
+    v.required("re", m.re);
+    v.required("manifest_digest", m.manifest_digest);
+    v.required("nodes", m.nodes);
+    v.required("findings", m.findings);
+  }
+};
+
 struct IncidentsRequest {
   std::string since;  // RFC 3339, empty: all
   bool open_only = false;

@@ -30,6 +30,9 @@ Status Leader::start() {
 
 void Leader::tick() {
   step(policies::Tick{});
+  if (!audit_) return;
+  audit_->tick(clock_.now());
+  finish_audit();
 }
 
 bool Leader::broken(const Status& status) {

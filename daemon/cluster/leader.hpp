@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "config/cluster.hpp"
+#include "daemon/cluster/audit.hpp"
 #include "daemon/cluster/nodes.hpp"
 #include "daemon/incidents/incidents.hpp"
 #include "daemon/store/store.hpp"
@@ -35,6 +36,8 @@ class Leader {
     std::function<void(const protocol::Route&)> route;
     // A command is finished.
     std::function<void(const policies::FinishCommand&)> finished;
+    // The audit is finished. May be absent.
+    std::function<void(const protocol::AuditReply&)> audited{};
   };
 
   Leader(const config::ClusterConfig& config, Store& store, Incidents& incidents, Clock clock, Hooks hooks);
@@ -62,6 +65,13 @@ class Leader {
   // One line of how each replica fares that a command is about (all if empty).
   std::string progress(const std::string& replica) const;
 
+  // Has every node prove its model, whatever it is doing, and tells hooks.audited, not before the next tick.
+  // One that runs already counts if it is as deep. Error: one that is not so deep runs.
+  Status begin_audit(bool deep);
+  // Nobody waits for it any more.
+  void end_audit();
+  const std::optional<Audit>& audit() const { return audit_; }
+
   // ---- the gateway
 
   void term_heard(Term term) { step(policies::TermHeard{term}); }
@@ -83,7 +93,7 @@ class Leader {
  private:
   // What a message to an agent was about, should it be refused.
   struct Sent {
-    enum class About { Verify, Start, Stop, Probe } about{};
+    enum class About { Verify, Start, Stop, Probe, Audit } about{};
     StageId stage;
     Epoch epoch;
     std::uint64_t request = 0;
@@ -119,11 +129,15 @@ class Leader {
   Status take(const std::string& name, Node& node, const protocol::StageEvent& event);
   Status take(const std::string& name, Node& node, const protocol::VerifyProgress& progress);
   Status take(const std::string& name, Node& node, const protocol::VerifyDone& done);
+  Status take(const std::string& name, Node& node, const protocol::AuditProgress& progress);
+  Status take(const std::string& name, Node& node, const protocol::AuditDone& done);
   Status take(const std::string& name, Node& node, const protocol::ProbeDone& done);
   Status take(const std::string& name, Node& node, const protocol::Refusal& refusal);
   void refused(const std::string& name, const Sent& sent, const protocol::Refusal& refusal);
   std::string reason_of(const std::string& replica) const;
   bool broken(const Status& status);
+  void audit_lost(const std::string& node);
+  void finish_audit();  // if every node has answered
 
   const config::ClusterConfig& config_;
   Store& store_;
@@ -140,10 +154,26 @@ class Leader {
   std::optional<policies::SetRoute> set_route_;
   std::optional<protocol::Route> route_;
   std::uint64_t generation_ = 0;
+  std::optional<Audit> audit_;
+  std::uint64_t next_audit_ = 1;
   std::uint64_t next_session_ = 1;
   std::uint64_t next_message_ = 1;
   bool stepping_ = false;
   bool broken_ = false;
 };
+
+template <protocol::Message T>
+std::uint64_t Leader::send(Node& node, const T& message) {
+  const auto id = next_message_++;
+  if (node.line) node.line->send(protocol::encode(message, id));
+  return id;
+}
+
+template <protocol::Message T>
+void Leader::send(Node& node, const T& message, Sent about) {
+  sent_[send(node, message)] = std::move(about);
+  while (sent_.size() > kRememberedMessages)
+    sent_.erase(sent_.begin());
+}
 
 }  // namespace troika::daemon

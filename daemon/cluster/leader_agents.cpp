@@ -31,6 +31,7 @@ std::uint64_t Leader::connected(std::shared_ptr<AgentLine> line, protocol::Hello
     node->line->close();
   }
   const std::string name = hello.node;
+  audit_lost(name);  // it has forgotten
   const auto session = sessions_[name] = next_session_++;
   const auto event = agent_connected(hello);
   const std::string address_before = nodes_.relay_address(name);
@@ -53,6 +54,7 @@ void Leader::disconnected(const std::string& name, std::uint64_t session) {
   if (node == nullptr || !node->line) return;
   platform::log(name + " is not connected any more");
   nodes_.disconnected(*node);
+  audit_lost(name);
   step(policies::AgentDisconnected{name});
 }
 
@@ -81,6 +83,8 @@ bool Leader::take(const std::string& name, Node& node, const protocol::Envelope&
   offer(static_cast<protocol::StageEvent*>(nullptr));
   offer(static_cast<protocol::VerifyProgress*>(nullptr));
   offer(static_cast<protocol::VerifyDone*>(nullptr));
+  offer(static_cast<protocol::AuditProgress*>(nullptr));
+  offer(static_cast<protocol::AuditDone*>(nullptr));
   offer(static_cast<protocol::ProbeDone*>(nullptr));
   offer(static_cast<protocol::Refusal*>(nullptr));
   if (!known) refuse("UNKNOWN_TYPE", "the leader does not know \"" + envelope.type + "\"");
@@ -133,7 +137,7 @@ Status Leader::take(const std::string& name, Node& node, const protocol::VerifyD
                   std::string(troika::name(verdict_of(done.findings))) + ", " + std::to_string(done.files) +
                   " files, " + std::to_string(done.shards) + " shards");
   }
-  step(policies::VerifyFinished{name, done.request, done.findings});
+  step(policies::VerifyFinished{name, done.request, done.findings, copies_of(name, done)});
   return Done{};
 }
 
@@ -186,6 +190,12 @@ void Leader::refused(const std::string& name, const Sent& sent, const protocol::
       probes_.erase(sent.request);
       step(policies::ProbeFinished{
           sent.request, {refusal_finding(Code::NOT_READY, name, stage, refusal)}, Tokens{}});
+      return;
+    case Sent::About::Audit:
+      if (audit_ && audit_->request() == sent.request) {
+        audit_->cannot_tell(name, refusal.message);
+        finish_audit();
+      }
       return;
     case Sent::About::Stop:
       return;  // sent again as long as the stage is not gone

@@ -4,6 +4,7 @@
 
 #include "agent/model/manifest.hpp"
 #include "daemon/cluster/leader.hpp"
+#include "daemon/cluster/manifest_message.hpp"
 #include "platform/files.hpp"
 #include "platform/log.hpp"
 #include "protocol/codec.hpp"
@@ -31,20 +32,6 @@ bool Leader::carry_out(const policies::Action& action) {
   return !broken(std::visit([this](const auto& a) { return carry(a); }, action));
 }
 
-template <protocol::Message T>
-std::uint64_t Leader::send(Node& node, const T& message) {
-  const auto id = next_message_++;
-  if (node.line) node.line->send(protocol::encode(message, id));
-  return id;
-}
-
-template <protocol::Message T>
-void Leader::send(Node& node, const T& message, Sent about) {
-  sent_[send(node, message)] = std::move(about);
-  while (sent_.size() > kRememberedMessages)
-    sent_.erase(sent_.begin());
-}
-
 Status Leader::carry(const policies::PersistTerm& action) {
   TROIKA_CHECK(store_.save_term(action.term));
   platform::log("term " + std::to_string(action.term.count) + " is in force");
@@ -64,25 +51,12 @@ Status Leader::carry(const policies::PersistReplica& action) {
   return store_.save_replica(action.replica, cluster_.term(), clock_.wall(), reason_of(action.replica.name));
 }
 
-namespace {
-
-bool fits(const protocol::Verify& verify) {
-  constexpr std::uint64_t kAnyId = ~std::uint64_t{0};
-  return protocol::encode(verify, kAnyId).size() <= protocol::kMaxMessage.count;
-}
-
-}  // namespace
-
 Status Leader::carry(const policies::SendVerify& action) {
   auto* node = nodes_.find(action.node);
   if (node == nullptr) return Done{};
-  // Read each time: whoever corrects it need not restart the leader.
-  auto manifest = model::read_manifest(config_.model.manifest);
-  if (!manifest.ok()) {
-    const auto why =
-        finding(Code::MANIFEST_INVALID, {}, config_.model.manifest, manifest.error().message(),
-                "Correct [model] manifest in cluster.toml, or make one with troika manifest create.");
-    step(policies::VerifyFinished{action.node, action.request, {why}});
+  auto manifest = manifest_for_agents(config_.model.manifest);
+  if (const auto* why = std::get_if<Finding>(&manifest)) {
+    step(policies::VerifyFinished{action.node, action.request, {*why}});
     return Done{};
   }
   protocol::Verify verify;
@@ -91,21 +65,8 @@ Status Leader::carry(const policies::SendVerify& action) {
   verify.replica = action.stage.replica;
   verify.rank = action.stage.rank;
   verify.engine = name(config_.engine.kind);
-  verify.manifest_digest = model::manifest_digest(*manifest);
-  verify.manifest = std::move(manifest).value();
-  // Digests of blocks prove nothing more, and they are most of a large model's manifest.
-  if (!fits(verify))
-    for (auto& [name, file] : verify.manifest.files) {
-      file.block_bytes = Bytes{};
-      file.blocks.clear();
-    }
-  if (!fits(verify)) {
-    const auto why = finding(Code::MANIFEST_INVALID, {}, config_.model.manifest,
-                             config_.model.manifest + " is larger than a message to an agent may be",
-                             "Name fewer files in it.");
-    step(policies::VerifyFinished{action.node, action.request, {why}});
-    return Done{};
-  }
+  verify.manifest = std::get<protocol::Manifest>(std::move(manifest));
+  verify.manifest_digest = model::manifest_digest(verify.manifest);
   std::erase_if(node->verifying, [&](const auto& running) { return running.second.stage == action.stage; });
   node->verifying[action.request].stage = action.stage;
   send(*node, verify, {Sent::About::Verify, action.stage, Epoch{}, action.request});

@@ -37,6 +37,10 @@ protocol::EnginePlan engine_plan(const config::ClusterConfig& config, const conf
   return plan;
 }
 
+policies::NodeCopies copies_of(const std::string& node, const protocol::VerifyDone& proof) {
+  return {node, proof.manifest_digest, proof.unproven, proof.all_proven_but_these};
+}
+
 policies::EngineSettings settings(const protocol::EnginePlan& plan) {
   return {plan.model, plan.context_length, plan.chunked_prefill, plan.max_running, plan.layers};
 }

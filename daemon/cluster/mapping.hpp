@@ -22,6 +22,7 @@ policies::StageFact stage_fact(protocol::StageState state);
 policies::ReportedStage reported_stage(const protocol::StageReport& report);
 policies::AgentConnected agent_connected(const protocol::Hello& hello);
 policies::Wish wish(protocol::Verb verb);
+policies::NodeCopies copies_of(const std::string& node, const protocol::VerifyDone& proof);
 
 // The node that runs a rank of a replica; empty: the configuration has none such.
 std::string_view node_of(const config::ClusterConfig& config, const StageId& stage);

@@ -27,13 +27,21 @@ boost::asio::awaitable<void> Operators::serve(platform::ChannelPtr channel, prot
     take(channel, *envelope);
   }
   channel->close();
-  // The commands themselves go on.
+  forget(channel);
+}
+
+// Commands go on without who gave them; an audit is for those alone who wait for it.
+void Operators::forget(const platform::ChannelPtr& channel) {
   std::erase_if(waiting_, [&](const auto& w) { return w.second.channel == channel; });
+  const auto gone = std::erase_if(auditing_, [&](const Auditing& a) { return a.channel == channel; });
+  if (gone > 0 && auditing_.empty()) leader_.end_audit();
 }
 
 bool Operators::waits(const platform::ChannelPtr& channel) const {
   return std::any_of(waiting_.begin(), waiting_.end(),
-                     [&](const auto& waiting) { return waiting.second.channel == channel; });
+                     [&](const auto& waiting) { return waiting.second.channel == channel; }) ||
+         std::any_of(auditing_.begin(), auditing_.end(),
+                     [&](const Auditing& a) { return a.channel == channel; });
 }
 
 void Operators::take(const platform::ChannelPtr& channel, const protocol::Envelope& envelope) {
@@ -48,6 +56,7 @@ void Operators::take(const platform::ChannelPtr& channel, const protocol::Envelo
   offer(static_cast<protocol::StatusRequest*>(nullptr));
   offer(static_cast<protocol::Command*>(nullptr));
   offer(static_cast<protocol::IncidentsRequest*>(nullptr));
+  offer(static_cast<protocol::AuditRequest*>(nullptr));
   if (!known)
     send(channel, protocol::Refusal{envelope.id, "UNKNOWN_TYPE",
                                     "the leader does not know \"" + envelope.type + "\" from an operator"});
@@ -80,6 +89,30 @@ void Operators::take(const platform::ChannelPtr& channel, std::uint64_t id,
   leader_.wish(number, command.verb, command.replica);
 }
 
+void Operators::take(const platform::ChannelPtr& channel, std::uint64_t id,
+                     const protocol::AuditRequest& request) {
+  if (std::any_of(auditing_.begin(), auditing_.end(),
+                  [&](const Auditing& a) { return a.channel == channel; }))
+    return send(channel, protocol::Refusal{id, "BUSY", "this connection waits for a proof already"});
+  if (const Status begun = leader_.begin_audit(request.deep); !begun.ok())
+    return send(channel, protocol::Refusal{id, "BUSY", begun.error().message()});
+  auditing_.push_back({channel, id});
+}
+
+void Operators::audited(protocol::AuditReply reply) {
+  for (const Auditing& one : std::exchange(auditing_, {})) {
+    reply.re = one.re;
+    send(one.channel, reply);
+  }
+}
+
+void Operators::tell_audits(Instant now) {
+  if (!leader_.audit() || now - audits_told_at_ < kProgressPause) return;
+  audits_told_at_ = now;
+  for (const Auditing& one : auditing_)
+    send(one.channel, protocol::AuditStatus{one.re, leader_.audit()->nodes()});
+}
+
 void Operators::finished(const policies::FinishCommand& command) {
   const auto found = waiting_.find(command.command);
   if (found == waiting_.end()) return;
@@ -90,6 +123,7 @@ void Operators::finished(const policies::FinishCommand& command) {
 
 void Operators::tick() {
   const Instant now = leader_.now();
+  tell_audits(now);
   for (auto& [number, waiting] : waiting_) {
     if (now - waiting.told_at < kProgressPause) continue;
     std::string line = leader_.progress(waiting.replica);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/cluster/leader.hpp"
 #include "daemon/control/gateway_seat.hpp"
@@ -29,7 +30,9 @@ class Operators {
   // `first`: the message that the connection began with. Serves until it ends.
   boost::asio::awaitable<void> serve(platform::ChannelPtr channel, protocol::Envelope first);
   void finished(const policies::FinishCommand& command);
+  void audited(protocol::AuditReply reply);
   void tick();
+  std::size_t audits_waited_for() const { return auditing_.size(); }
 
  private:
   struct Waiting {
@@ -40,11 +43,19 @@ class Operators {
     Instant told_at;
   };
 
+  struct Auditing {
+    platform::ChannelPtr channel;
+    std::uint64_t re = 0;
+  };
+
   bool waits(const platform::ChannelPtr& channel) const;
   void take(const platform::ChannelPtr& channel, const protocol::Envelope& envelope);
   void take(const platform::ChannelPtr& channel, std::uint64_t id, const protocol::StatusRequest& request);
   void take(const platform::ChannelPtr& channel, std::uint64_t id, const protocol::Command& command);
   void take(const platform::ChannelPtr& channel, std::uint64_t id, const protocol::IncidentsRequest& request);
+  void take(const platform::ChannelPtr& channel, std::uint64_t id, const protocol::AuditRequest& request);
+  void forget(const platform::ChannelPtr& channel);
+  void tell_audits(Instant now);
   template <protocol::Message T>
   void send(const platform::ChannelPtr& channel, const T& message);
 
@@ -52,6 +63,8 @@ class Operators {
   const GatewaySeat& gateway_;
   Incidents& incidents_;
   std::map<std::uint64_t, Waiting> waiting_;  // by command
+  std::vector<Auditing> auditing_;            // for the leader's one audit
+  Instant audits_told_at_;
   std::uint64_t next_command_ = 1;
   std::uint64_t next_message_ = 1;
 };

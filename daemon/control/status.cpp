@@ -65,8 +65,14 @@ protocol::ReplicaStatus replica_status(const Leader& leader, const policies::Rep
   return status;
 }
 
+std::string verifying_text(const std::string& what_for, std::uint32_t files, std::uint32_t files_total,
+                           Bytes done, Bytes total) {
+  constexpr double kMega = 1e6;
+  return fmt::format("{}: {}/{} files, {:.1f} of {:.1f} MB", what_for, files, files_total,
+                     static_cast<double>(done.count) / kMega, static_cast<double>(total.count) / kMega);
+}
+
 protocol::NodeStatus node_status(const Leader& leader, const std::string& node_name, const Node& node) {
-  static constexpr double kMega = 1e6;
   protocol::NodeStatus status;
   status.node = node_name;
   status.connected = node.line != nullptr;
@@ -75,10 +81,14 @@ protocol::NodeStatus node_status(const Leader& leader, const std::string& node_n
   status.facts = node.facts;
   for (const auto& [request, running] : node.verifying) {
     const auto& p = running.progress;
-    status.verifying.push_back(fmt::format(
-        "{}: {}/{} files, {:.1f} of {:.1f} MB", running.stage.replica, p.files_done, p.files_total,
-        static_cast<double>(p.done.count) / kMega, static_cast<double>(p.total.count) / kMega));
+    status.verifying.push_back(
+        verifying_text(running.stage.replica, p.files_done, p.files_total, p.done, p.total));
   }
+  if (leader.audit())
+    for (const auto& one : leader.audit()->nodes())
+      if (one.node == node_name && !one.answered)
+        status.verifying.push_back(
+            verifying_text("audit", one.files_done, one.files_total, one.done, one.total));
   return status;
 }
 

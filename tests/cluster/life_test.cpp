@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 
 #include "tests/cluster/cluster.hpp"
@@ -67,10 +68,18 @@ TEST_F(Life, AFlippedByteOfOneNodesCopyRefusesTheStartAndNamesNodeAndFile) {
   const auto refused = cluster_->command(Verb::Start, "b");
   ASSERT_TRUE(refused.ok()) << refused.error.message();
   EXPECT_EQ(refused.reply->verdict, Verdict::Error);
-  bool named = false;
-  for (const Finding& one : refused.reply->findings)
-    named = named || (one.code == Code::HASH_MISMATCH && one.node == "n5" && one.subject == shard);
-  EXPECT_TRUE(named) << refused.reply->text;
+  const auto names_it = [&](const std::vector<Finding>& findings, const std::string& good) {
+    return std::any_of(findings.begin(), findings.end(), [&](const Finding& one) {
+      return one.code == Code::HASH_MISMATCH && one.node == "n5" && one.subject == shard &&
+             one.remedy.find("proven good copies: " + good) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(names_it(refused.reply->findings, "n4, n6")) << refused.reply->text;
+  const auto audit =
+      cli::ask_audit(cluster_->address(), {}, [](const auto&) {}, patience(std::chrono::seconds{60}), {});
+  ASSERT_TRUE(audit.ok()) << audit.error.message();
+  EXPECT_EQ(audit.reply->nodes.size(), 6u);
+  EXPECT_TRUE(names_it(audit.reply->findings, "n1, n2, n3, n4, n6"));
   EXPECT_TRUE(cluster_->running("troika-keeper").empty()) << "an engine was touched";
   EXPECT_EQ(replica(status(), "b")->epoch, Epoch{0});
 

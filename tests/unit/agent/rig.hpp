@@ -140,6 +140,10 @@ class AgentTest : public testing::Test {
       refusals_.push_back(*protocol::decode<protocol::Refusal>(envelope));
     } else if (envelope.type == "verify_done") {
       verified_ = *protocol::decode<protocol::VerifyDone>(envelope);
+    } else if (envelope.type == "audit_done") {
+      audited_ = protocol::decode<protocol::AuditDone>(envelope)->proof;
+    } else if (envelope.type == "audit_progress") {
+      ++progresses_;
     } else if (envelope.type == "probe_done") {
       probed_ = *protocol::decode<protocol::ProbeDone>(envelope);
     } else if (envelope.type == "verify_progress") {
@@ -231,6 +235,7 @@ class AgentTest : public testing::Test {
   std::deque<protocol::StageEvent> events_;
   std::vector<protocol::Refusal> refusals_;
   std::optional<protocol::VerifyDone> verified_;
+  std::optional<protocol::VerifyDone> audited_;
   std::optional<protocol::ProbeDone> probed_;
 };
 

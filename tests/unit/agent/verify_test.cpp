@@ -33,6 +33,25 @@ class VerifyTest : public AgentTest {
     return verified_ ? *verified_ : protocol::VerifyDone{};
   }
 
+  protocol::Audit question(bool deep = false) {
+    return {++request_, term_, deep, manifest_, model::manifest_digest(manifest_)};
+  }
+  protocol::VerifyDone audit(bool deep = false) {
+    audited_.reset();
+    send(question(deep));
+    await([&] { return audited_ && audited_->request == request_; }, "the audit's end");
+    return audited_ ? *audited_ : protocol::VerifyDone{};
+  }
+  // A file that takes minutes to read, without a byte on the disk.
+  void put_endless() {
+    const std::string path = folder_ / "model/endless";
+    ASSERT_TRUE(platform::write_file_durably(path, "").ok());
+    constexpr off_t kMinutes = off_t{1} << 40;
+    ASSERT_EQ(::truncate(path.c_str(), kMinutes), 0);
+    manifest_.files["endless"] = {Bytes{std::uint64_t{kMinutes}}, std::string(64, '0'), ""};
+  }
+  void forget_endless() { manifest_.files.erase("endless"); }
+
   protocol::Manifest manifest_;
   std::string engine_;
   std::uint64_t request_ = 0;
@@ -105,6 +124,79 @@ TEST_F(VerifyTest, AManifestThatIsNotTheLeadersIsSaid) {
   send(message);
   await([&] { return verified_.has_value(); }, "the verification's end");
   EXPECT_TRUE(has(verified_->findings, Code::MANIFEST_DIFFERS));
+}
+
+TEST_F(VerifyTest, AnAuditProvesTheModelAlone) {
+  program_ = folder_ / "no-such-engine";
+  connect();
+  const auto good = audit();
+  EXPECT_EQ(good.files, 3u);
+  EXPECT_EQ(good.manifest_digest, model::manifest_digest(manifest_));
+  EXPECT_TRUE(good.findings.empty()) << good.findings[0].message;
+  EXPECT_TRUE(good.unproven.empty());
+  EXPECT_TRUE(good.all_proven_but_these);
+  EXPECT_EQ(audit(true).cached, 0u);
+}
+
+TEST_F(VerifyTest, AnAuditNamesWhatIsNotProven) {
+  connect();
+  ASSERT_TRUE(platform::write_file_durably(folder_ / "model/config.json", "{}").ok());
+  const auto done = audit();
+  EXPECT_EQ(verdict_of(done.findings), Verdict::Error);
+  EXPECT_EQ(done.unproven, std::vector<std::string>{"config.json"});
+  EXPECT_TRUE(done.all_proven_but_these);
+  EXPECT_EQ(verify().unproven, std::vector<std::string>{"config.json"});
+}
+
+TEST_F(VerifyTest, AnAuditGetsOutOfAStartsWay) {
+  connect();
+  put_endless();
+  const auto asked = question();
+  send(asked);
+  forget_endless();
+  const auto done = verify();
+  EXPECT_EQ(done.files, 3u);
+  ASSERT_TRUE(audited_.has_value()) << "it is told, and before the start's proof begins";
+  EXPECT_EQ(audited_->request, asked.request);
+  EXPECT_EQ(verdict_of(audited_->findings), Verdict::CannotTell);
+  EXPECT_FALSE(audited_->all_proven_but_these);
+}
+
+TEST_F(VerifyTest, AnAuditDoesNotDisturbAStartsProof) {
+  connect();
+  put_endless();
+  protocol::Verify message{
+      ++request_, term_, "a", Rank{0}, "native", manifest_, model::manifest_digest(manifest_)};
+  send(message);
+  send(question());
+  await([&] { return !refusals_.empty(); }, "a refusal");
+  ASSERT_EQ(refusals_.size(), 1u);
+  EXPECT_EQ(refusals_[0].code, "BUSY");
+  EXPECT_FALSE(audited_.has_value());
+  refusals_.clear();
+  forget_endless();
+  EXPECT_EQ(verify().files, 3u);
+}
+
+TEST_F(VerifyTest, AnAuditEndsWhenNobodyWaits) {
+  connect();
+  put_endless();
+  const auto asked = question();
+  send(asked);
+  send(protocol::EndAudit{asked.request + 1});  // another one's
+  send(protocol::EndAudit{asked.request});
+  forget_endless();
+  EXPECT_EQ(audit().files, 3u) << "the endless one is over";
+}
+
+TEST_F(VerifyTest, AnAuditOfAnEarlierTermIsRefused) {
+  connect();
+  auto asked = question();
+  asked.term = Term{term_.count - 1};
+  send(asked);
+  await([&] { return !refusals_.empty(); }, "a refusal");
+  EXPECT_EQ(refusals_[0].code, "STALE_TERM");
+  refusals_.clear();
 }
 
 }  // namespace

@@ -76,6 +76,20 @@ TEST(Client, ACommandTellsItsProgressAndItsEnd) {
   EXPECT_EQ(told, (std::vector<std::string>{"a: verifying", "a: loading"}));
 }
 
+TEST(Client, AnAuditTellsHowFarItIsAndItsEnd) {
+  protocol::AuditedNode node;
+  node.node = "n1";
+  const Leader leader(saying({protocol::encode(protocol::AuditStatus{1, {node}}, 2),
+                              protocol::encode(protocol::AuditReply{1, "digest", {node}, {}}, 3)}));
+  int told = 0;
+  const auto answer =
+      ask_audit(leader.address(), {false},
+                [&](const protocol::AuditStatus& s) { told += s.nodes[0].node == "n1" ? 1 : 0; }, kLimit, {});
+  ASSERT_TRUE(answer.ok()) << answer.error.message();
+  EXPECT_EQ(answer.reply->manifest_digest, "digest");
+  EXPECT_EQ(told, 1);
+}
+
 TEST(Client, WaitingForACommandCanBeGivenUp) {
   const Leader leader([](ChannelPtr channel) -> asio::awaitable<void> {
     (void)co_await channel->read(kLimit);

@@ -102,6 +102,16 @@ TEST(TroikaVerify, ARecordThatIsNoneIsToldAndLeftAlone) {
   EXPECT_EQ(content_of(folder / "state/proofs.sqlite"), "a letter to my aunt, which nobody may overwrite");
 }
 
+// Without a directory it is the cluster that is meant.
+TEST(TroikaVerify, OfEveryNodeNeedsALeader) {
+  const Folder folder;
+  const Ran ran = troika(folder, "verify --deep --json --socket " + folder.path() + "/none.sock");
+  EXPECT_EQ(ran.status, kUnreachable);
+  EXPECT_EQ(trouble_of(ran)["verdict"], "cannot_tell");
+  EXPECT_EQ(troika(folder, "verify --manifest x").status, kUsage) << "a manifest is for a directory";
+  EXPECT_EQ(troika(folder, "verify --model /nonexistent").status, kCannotTell);
+}
+
 // Every node would be held to it.
 TEST(TroikaManifest, ABrokenDirectoryIsNotPinned) {
   const Folder folder, model;

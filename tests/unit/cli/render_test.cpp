@@ -83,6 +83,45 @@ TEST(Render, OneIncidentInFull) {
             "    20:27:33 stopped a/0 and a/2 (epoch 1)\n");
 }
 
+protocol::AuditedNode audited(const std::string& node, Verdict verdict) {
+  protocol::AuditedNode one;
+  one.node = node;
+  one.answered = true;
+  one.verdict = verdict;
+  one.files = 51;
+  one.shards = 46;
+  one.tensors = 1611;
+  one.bytes = Bytes{3u << 30};
+  one.seconds = 2;
+  return one;
+}
+
+TEST(Render, AProofOfEveryNode) {
+  protocol::AuditReply reply;
+  reply.nodes = {audited("n1", Verdict::Ok), audited("n2\n", Verdict::Error)};
+  reply.nodes[0].cached = 51;
+  reply.findings = {
+      finding(Code::HASH_MISMATCH, "n2", "x", "other bytes", "fetch it; proven good copies: n1")};
+  EXPECT_EQ(render_audit(reply, kPlain),
+            "    error HASH_MISMATCH n2 x: other bytes\n"
+            "      do: fetch it; proven good copies: n1\n"
+            "NODE    VERDICT  FILES  SHARDS  TENSORS  READ     UNCHANGED  TOOK\n"
+            "n1      ok       51     46      1611     3.0 GiB  51         2.0s\n"
+            "n2\\x0a  error    51     46      1611     3.0 GiB  0          2.0s\n"
+            "error: 1 of 2 nodes have proven the model\n");
+}
+
+TEST(Render, HowFarEachNodeIs) {
+  protocol::AuditStatus status;
+  status.nodes = {audited("n1", Verdict::Ok), {}, {}};
+  status.nodes[1].node = "n2";
+  status.nodes[2].node = "n3";
+  status.nodes[2].done = Bytes{150'000'000'000};
+  status.nodes[2].total = Bytes{168'000'000'000};
+  EXPECT_EQ(each_node(status), "; n1 done, n2 begins, n3 89%");
+  EXPECT_EQ(each_node({}), "");
+}
+
 TEST(Incidents, HowAStageEndedIsSaidInWords) {
   const auto seen = [](Evidence evidence) {
     protocol::Incident incident;

@@ -220,6 +220,58 @@ TEST_F(ControlTest, CommandsTellProgressAndEnd) {
   }(this));
 }
 
+TEST_F(ControlTest, AnAuditTellsItsProgressAndEndsForAllWhoWait) {
+  rig_.on_audited = [this](const protocol::AuditReply& r) { operators_.audited(r); };
+  const auto n1 = rig_.connect("n1");
+  run(io_, [](ControlTest* t, LeaderRig::Agent agent) -> asio::awaitable<void> {
+    auto first = co_await t->dial_local();
+    auto second = co_await t->dial_local();
+    send(first, protocol::AuditRequest{}, 1);
+    send(second, protocol::AuditRequest{}, 9);
+    const bool begun = co_await until([t] { return t->operators_.audits_waited_for() == 2; });
+    EXPECT_TRUE(begun);
+    send(first, protocol::AuditRequest{}, 2);
+    const auto again = co_await expect<protocol::Refusal>(first);
+    EXPECT_EQ(again.re, 2u);
+    EXPECT_EQ(agent.line->all<protocol::Audit>().size(), 1u) << "one proof for both";
+    t->rig_.pass(600ms);
+    t->operators_.tick();
+    const auto progress = co_await expect<protocol::AuditStatus>(first);
+    EXPECT_EQ(progress.nodes.size(), 4u);
+    protocol::VerifyDone proof;
+    proof.request = agent.line->all<protocol::Audit>().back().request;
+    t->rig_.say(agent, protocol::AuditDone{proof});
+    const auto done = co_await expect<protocol::AuditReply>(first);
+    EXPECT_EQ(done.re, 1u);
+    EXPECT_EQ(done.findings.size(), 3u) << "three nodes are not connected";
+    (void)co_await expect<protocol::AuditStatus>(second);
+    const auto other = co_await expect<protocol::AuditReply>(second);
+    EXPECT_EQ(other.re, 9u);
+  }(this, n1));
+}
+
+TEST_F(ControlTest, AnAuditEndsWithTheLastWhoWaits) {
+  const auto n1 = rig_.connect("n1");
+  run(io_, [](ControlTest* t, LeaderRig::Agent agent) -> asio::awaitable<void> {
+    auto first = co_await t->dial_local();
+    auto second = co_await t->dial_local();
+    send(first, protocol::AuditRequest{true}, 1);
+    const bool begun = co_await until([t] { return t->operators_.audits_waited_for() == 1; });
+    EXPECT_TRUE(begun);
+    send(second, protocol::AuditRequest{}, 1);
+    const bool joined = co_await until([t] { return t->operators_.audits_waited_for() == 2; });
+    EXPECT_TRUE(joined);
+    first->close();
+    const bool left = co_await until([t] { return t->operators_.audits_waited_for() == 1; });
+    EXPECT_TRUE(left);
+    EXPECT_TRUE(agent.line->all<protocol::EndAudit>().empty());
+    second->close();
+    const bool ended = co_await until([&] { return !agent.line->all<protocol::EndAudit>().empty(); });
+    EXPECT_TRUE(ended);
+    EXPECT_FALSE(t->rig_.leader().audit().has_value());
+  }(this, n1));
+}
+
 TEST_F(ControlTest, GatewayIsGivenTheRouteAndItsTermIsHeard) {
   auto agents = rig_.serve_a();
   run(io_, [](ControlTest* t) -> asio::awaitable<void> {

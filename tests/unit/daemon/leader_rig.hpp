@@ -89,6 +89,10 @@ class LeaderRig {
                       [this](const policies::FinishCommand& c) {
                         finished.push_back(c);
                         if (on_finished) on_finished(c);
+                      },
+                      [this](const protocol::AuditReply& r) {
+                        audits.push_back(r);
+                        if (on_audited) on_audited(r);
                       }});
     const auto started = leader_->start();
     ASSERT_TRUE(started.ok());
@@ -196,6 +200,8 @@ class LeaderRig {
   std::vector<protocol::Route> routes;
   std::vector<policies::FinishCommand> finished;
   std::function<void(const policies::FinishCommand&)> on_finished;
+  std::vector<protocol::AuditReply> audits;
+  std::function<void(const protocol::AuditReply&)> on_audited;
 
  private:
   platform::Folder folder_;

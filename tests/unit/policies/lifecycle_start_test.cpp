@@ -75,6 +75,20 @@ TEST_F(Start, CannotTellNeverCountsAsGood) {
   EXPECT_EQ(rig.finished(7)->verdict, Verdict::CannotTell);
 }
 
+TEST_F(Start, ABadFileIsToldWithWhoHasAGoodCopy) {
+  rig.connect_all();
+  rig.wish(Wish::Start, "a", 7);
+  const std::string digest(64, 'd');
+  const auto bad = finding(Code::HASH_MISMATCH, "n2", "shard-7", "other bytes", "fetch it");
+  rig.step(VerifyFinished{"n2", rig.verify_requests["n2"], {bad}, {"n2", digest, {"shard-7"}, true}});
+  rig.step(VerifyFinished{"n1", rig.verify_requests["n1"], {}, {"n1", digest, {}, true}});
+  rig.step(VerifyFinished{"n3", rig.verify_requests["n3"], {}, {"n3", digest, {}, true}});
+  rig.pass(1s);
+  ASSERT_TRUE(rig.finished(7).has_value());
+  ASSERT_EQ(rig.finished(7)->findings.size(), 1u);
+  EXPECT_EQ(rig.finished(7)->findings[0].remedy, "fetch it; proven good copies: n1, n3");
+}
+
 TEST_F(Start, WarningsDoNotStopAStartAndAreKept) {
   rig.connect_all();
   rig.wish(Wish::Start, "a", 7);

@@ -18,10 +18,12 @@ namespace {
 using All =
     testing::Types<Refusal, ExitStatus, StageReport, Hello, Welcome, LinkFact, NodeFacts, Heartbeat,
                    HeartbeatAck, StageEvent, StageEventAck, ManifestFile, Manifest, Verify, VerifyProgress,
-                   VerifyDone, EnginePlan, StartStage, StopStage, Probe, ProbeDone, GatewayHello, RouteTarget,
-                   Route, RouteApplied, TargetLoad, GatewayStats, RequestFailed, RelayRequest, RelayHead,
-                   RelayEnd, StatusRequest, StageStatus, ReplicaStatus, NodeStatus, GatewayStatus, Incident,
-                   StatusReply, Command, CommandProgress, CommandDone, IncidentsRequest, IncidentsReply>;
+                   VerifyDone, Audit, AuditProgress, AuditDone, EndAudit, AuditRequest, AuditedNode,
+                   AuditStatus, AuditReply, EnginePlan, StartStage, StopStage, Probe, ProbeDone, GatewayHello,
+                   RouteTarget, Route, RouteApplied, TargetLoad, GatewayStats, RequestFailed, RelayRequest,
+                   RelayHead, RelayEnd, StatusRequest, StageStatus, ReplicaStatus, NodeStatus, GatewayStatus,
+                   Incident, StatusReply, Command, CommandProgress, CommandDone, IncidentsRequest,
+                   IncidentsReply>;
 
 // Incident is only ever a part of other messages: its id would be taken for the envelope's.
 template <Message T>
