@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/model/pin.hpp"
 #include "agent/model/proof.hpp"
@@ -26,6 +27,7 @@ struct ManifestOptions {
   std::string source;  // a directory or a file
   std::string name;
   std::string revision;
+  std::vector<std::string> allowed;
   bool no_blocks = false;
 };
 
@@ -38,6 +40,7 @@ int create(const ManifestOptions& options) {
   note_interrupts();
   std::atomic<bool> cancel{false};
   model::PinPlan plan{options.source, options.name, options.revision};
+  plan.allowed = options.allowed;
   if (options.no_blocks) plan.block_bytes = Bytes{};
   // What is read here need not be read again to be proven.
   const auto record = open_record();
@@ -88,14 +91,18 @@ int import(const ManifestOptions& options) {
   std::error_code error;
   const bool directory = std::filesystem::is_directory(options.source, error);
   const std::string tree = directory ? model::tree_of_snapshot(options.source) : options.source;
-  const auto manifest =
-      tree.empty() ? model::import_local_directory(options.source, options.name, model::Gone::Refused)
-                   : model::import_tree(tree, options.name, options.revision);
+  auto manifest = tree.empty()
+                      ? model::import_local_directory(options.source, options.name, model::Gone::Refused)
+                      : model::import_tree(tree, options.name, options.revision);
   if (!manifest.ok()) return complain(manifest.error(), kUsage);
   if (!options.revision.empty() && manifest->revision != options.revision)
     return complain(
         {"import", options.source, "it is of revision " + manifest->revision + ", not " + options.revision},
         kUsage);
+  manifest->allowed = options.allowed;
+  std::sort(manifest->allowed.begin(), manifest->allowed.end());
+  if (const auto good = model::check_manifest(*manifest, options.source); !good.ok())
+    return complain(good.error(), kUsage);
   print(model::write_manifest(*manifest));
   return kGood;
 }
@@ -112,6 +119,10 @@ void add_manifest(CLI::App& app, const Global&, int& exit_status) {
         ->type_name("NAME");
     made->add_option("--revision", options->revision, "Its commit of 40 digits; without: told by the path")
         ->type_name("R");
+    made->add_option("--allow", options->allowed,
+                     "A file that may lie in the directory besides; may be given several times")
+        ->type_name("FILE")
+        ->allow_extra_args(false);
     made->callback([=, &exit_status] { exit_status = run(*options); });
     return std::pair{made, options};
   };

@@ -180,10 +180,12 @@ struct Manifest {
   std::string model;
   std::string revision;
   std::map<std::string, ManifestFile> files;  // by path relative to the model directory
+  std::vector<std::string> allowed{};  // names that may lie there besides, though a loader would take them
   TROIKA_FIELDS(Manifest, "manifest") {
     v.required("model", m.model);
     v.required("revision", m.revision);
     v.required("files", m.files);
+    v.optional("allowed", m.allowed);
   }
 };
 

@@ -49,8 +49,10 @@ Json json_of(const Manifest& manifest, bool with_blocks) {
       entry["blocks"] = Json{{"bytes", file.block_bytes.count}, {"sha256", file.blocks}};
     files[name] = std::move(entry);
   }
-  return Json{
+  Json json{
       {"format", 1}, {"model", manifest.model}, {"revision", manifest.revision}, {"files", std::move(files)}};
+  if (!manifest.allowed.empty()) json["allowed"] = manifest.allowed;
+  return json;
 }
 
 Error wrong(const std::string& subject, std::string reason) {
@@ -97,6 +99,36 @@ Result<ManifestFile> file_of(const Json& entry, const std::string& name, const s
   return file;
 }
 
+// "allowed": ["NAME", ...]; may be missing.
+Result<std::vector<std::string>> read_allowed(const Json& json, const std::string& subject) {
+  std::vector<std::string> names;
+  const auto allowed = json.find("allowed");
+  if (allowed == json.end()) return names;
+  if (!allowed->is_array()) return wrong(subject, "\"allowed\" must be a list of file names");
+  for (const Json& name : *allowed) {
+    if (!name.is_string()) return wrong(subject, "\"allowed\" must hold strings");
+    names.push_back(name.get<std::string>());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Status check_allowed(const Manifest& manifest, const std::string& subject) {
+  const auto bad = [&](const std::string& name, std::string_view reason) {
+    return wrong(subject, "allowed \"" + name + "\": " + std::string(reason));
+  };
+  if (manifest.allowed.size() > kMostFiles) return wrong(subject, "it allows more than 100000 files");
+  const std::string* before = nullptr;
+  for (const std::string& name : manifest.allowed) {
+    if (const auto reason = wrong_with_name(name); !reason.empty()) return bad(name, reason);
+    if (name.find('/') != std::string::npos) return bad(name, "only files of the directory itself matter");
+    if (manifest.files.count(name) != 0) return bad(name, "it is one of the model's own files");
+    if (before != nullptr && !(*before < name)) return bad(name, "it is there twice, or not in order");
+    before = &name;
+  }
+  return Done{};
+}
+
 Status check_blocks(const std::string& name, const ManifestFile& file, const std::string& subject) {
   if (file.blocks.empty() && file.block_bytes.count == 0) return Done{};
   const std::uint64_t size = file.block_bytes.count;
@@ -126,6 +158,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& subjec
     TROIKA_TRY(file, file_of(entry, name, subject));
     manifest.files.emplace(name, file);
   }
+  TROIKA_TRY(allowed, read_allowed(json, subject));
+  manifest.allowed = allowed;
   TROIKA_CHECK(check_manifest(manifest, subject));
   return manifest;
 }
@@ -157,7 +191,7 @@ Status check_manifest(const Manifest& manifest, const std::string& subject) {
       return wrong(subject, name + ": git_sha1 must be 40 lower-case hexadecimal digits");
     TROIKA_CHECK(check_blocks(name, file, subject));
   }
-  return Done{};
+  return check_allowed(manifest, subject);
 }
 
 bool is_hex(std::string_view text, std::size_t digits) {

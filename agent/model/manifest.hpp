@@ -16,8 +16,9 @@ using protocol::ManifestFile;
 inline constexpr Bytes kLargestManifest{64u << 20};  // block digests of 168 GB take 2 MB
 
 // {"format":1,"model":"...","revision":"...","files":{"NAME":{"bytes":N,"sha256":"..."}}}; a file may have
-// "git_sha1" in place of sha256, and "blocks":{"bytes":8388608,"sha256":["...",...]} besides. Other fields
-// are left aside. `subject` names it in errors.
+// "git_sha1" in place of sha256, and "blocks":{"bytes":8388608,"sha256":["...",...]} besides. "allowed":
+// ["NAME",...] are files that may lie in the directory besides. Other fields are left aside. `subject` names
+// it in errors.
 Result<Manifest> parse_manifest(std::string_view text, const std::string& subject);
 Result<Manifest> read_manifest(const std::string& path);
 std::string write_manifest(const Manifest& manifest);
@@ -27,7 +28,8 @@ std::string write_manifest(const Manifest& manifest);
 std::string manifest_digest(const Manifest& manifest);
 
 // What a manifest must keep wherever it came from: names stay inside the directory, every file has a digest
-// of the right form, there is at least one file.
+// of the right form, there is at least one file; allowed names are of the directory's own level, sorted, each
+// once and none of a file.
 Status check_manifest(const Manifest& manifest, const std::string& subject);
 
 bool is_hex(std::string_view text, std::size_t digits);  // lower-case

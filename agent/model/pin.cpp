@@ -148,9 +148,12 @@ Result<Pinned> pin_directory(const PinPlan& plan, const std::function<void(const
   pinned.manifest.revision = plan.revision;
   if (plan.revision.empty())
     pinned.manifest.revision = root.blobs.empty() ? "unpinned" : last_name(root.directory);
+  pinned.manifest.allowed = plan.allowed;
+  std::sort(pinned.manifest.allowed.begin(), pinned.manifest.allowed.end());
   std::vector<CrewTask> tasks;
   PinProgress at;
   for (const std::string& name : names) {
+    if (std::binary_search(pinned.manifest.allowed.begin(), pinned.manifest.allowed.end(), name)) continue;
     FileFacts facts = look_at_file(root, name, ManifestFile{});
     if (facts.path.empty()) {
       pinned.findings.push_back(facts.finding ? *facts.finding

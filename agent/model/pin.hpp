@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/model/crew.hpp"
 #include "agent/model/manifest.hpp"
@@ -22,6 +23,7 @@ struct PinPlan {
   Bytes block_bytes = kManifestBlock;  // 0: no digests of blocks
   std::optional<std::pair<std::uint64_t, std::uint64_t>> output{};  // device and inode of a file to leave out
   CrewOptions crew{};
+  std::vector<std::string> allowed{};  // names to leave out, and to allow besides the model's own files
 };
 
 struct Pinned {

@@ -8,6 +8,7 @@
 #include "agent/model/file_check.hpp"
 #include "agent/model/file_reader.hpp"
 #include "agent/model/index.hpp"
+#include "agent/model/nvfp4.hpp"
 #include "agent/model/place.hpp"
 #include "agent/model/revision.hpp"
 #include "agent/model/strays.hpp"
@@ -17,6 +18,7 @@ namespace troika::model {
 namespace {
 
 constexpr std::size_t kLargestIndex = 256u << 20;  // 135,000 tensors take 12 MB
+constexpr std::size_t kLargestConfig = 16u << 20;
 constexpr std::size_t kMostFindings = 256;
 
 class Proof {
@@ -100,6 +102,7 @@ class Proof {
       FileFacts& file = facts_.emplace_back(look_at_file(root, name, expected));
       if (file.header) {
         tensors_.add(name, *file.header);
+        experts_.add(*file.header);
         file.header.reset();
       }
       if (file.finding || !plan_.read_bytes) continue;
@@ -140,7 +143,26 @@ class Proof {
       auto compared = tensors_.compare(*index, file.name, absent);
       std::move(compared.begin(), compared.end(), std::back_inserter(out.findings));
     }
+    if (!other_revision_) {
+      auto checked = check_experts();
+      std::move(checked.begin(), checked.end(), std::back_inserter(out.findings));
+    }
     return out;
+  }
+
+  std::vector<Finding> check_experts() const {
+    const bool complete = std::none_of(facts_.begin(), facts_.end(), [](const FileFacts& file) {
+      return is_shard(file.name) && file.finding;
+    });
+    const auto config = std::find_if(facts_.begin(), facts_.end(),
+                                     [](const FileFacts& file) { return file.name == "config.json"; });
+    if (config == facts_.end()) return experts_.check(std::nullopt, complete);
+    if (config->finding) return {};  // it has that finding already
+    auto text = text_of(*config, kLargestConfig);
+    if (!text.ok())
+      return {finding(Code::CANNOT_TELL, {}, config->name,
+                      "whether it suits the tensors: " + text.error().message(), "verify again")};
+    return experts_.check(std::optional{*std::move(text)}, complete);
   }
 
   // Of bytes that are all proven, and were the same when they were compared and when they were read.
@@ -153,12 +175,17 @@ class Proof {
   }
 
   static Result<safetensors::Index> open_index(const FileFacts& file) {
-    TROIKA_TRY(reader, FileReader::open(file.path));
-    if (!(reader.stamp() == file.stamp)) return Error{"read the index", file.name, "it has just changed"};
-    if (reader.stamp().bytes > kLargestIndex)
-      return Error{"read the index", file.name, "larger than " + std::to_string(kLargestIndex) + " bytes"};
-    TROIKA_TRY(text, reader.read_at(0, reader.stamp().bytes));
+    TROIKA_TRY(text, text_of(file, kLargestIndex));
     return safetensors::parse_index(text, file.name);
+  }
+
+  // As it was when it was looked at first.
+  static Result<std::string> text_of(const FileFacts& file, std::size_t largest) {
+    TROIKA_TRY(reader, FileReader::open(file.path));
+    if (!(reader.stamp() == file.stamp)) return Error{"read", file.name, "it has just changed"};
+    if (reader.stamp().bytes > largest)
+      return Error{"read", file.name, "larger than " + std::to_string(largest) + " bytes"};
+    return reader.read_at(0, reader.stamp().bytes);
   }
 
   static void name_first_tensor(const safetensors::Index& index, Finding& missing) {
@@ -244,6 +271,7 @@ class Proof {
   std::vector<FileFacts> facts_;
   std::map<std::string, policies::Remembered> known_;  // by name: files that need not be read
   TensorMap tensors_;
+  Nvfp4Experts experts_;
   Contents contents_;
   bool other_revision_ = false;
 };

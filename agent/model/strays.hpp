@@ -16,9 +16,11 @@ bool loader_takes(std::string_view name);
 
 struct Strays {
   std::vector<std::string> shards;  // *.safetensors that the manifest does not name
-  std::vector<Finding> findings;    // EXTRA_FILE for each such file, LEFTOVER_INCOMPLETE
+  std::vector<Finding> findings;    // EXTRA_FILE for each such file, LEFTOVER_INCOMPLETE; UNREADABLE or
+                                    // CANNOT_TELL where a directory cannot be listed
 };
-// Of the directory's own level; folders that the manifest does not name are not what loaders look into.
+// Files that the manifest allows by name are no strays. Of the directory's own level; folders that the
+// manifest does not name are not what loaders look into.
 Strays find_strays(const ModelRoot& root, const Manifest& manifest);
 
 }  // namespace troika::model

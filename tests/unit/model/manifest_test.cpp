@@ -15,6 +15,7 @@ TEST(ManifestText, ReadsBackWhatItWrites) {
   Manifest m{"org/model", "abc", {}};
   m.files["x.safetensors"] = {Bytes{5}, kDigest, ""};
   m.files["sub/config.json"] = {Bytes{0}, "", std::string(40, 'b')};
+  m.allowed = {"a.py", "b.gguf"};
   const auto read = parse_manifest(write_manifest(m), "m.json");
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_EQ(*read, m);
@@ -34,6 +35,28 @@ TEST(ManifestText, HasTheSameDigestForTheSameContent) {
   Manifest changed = *one;
   changed.files["a"].bytes = Bytes{3};
   EXPECT_NE(manifest_digest(*one), manifest_digest(changed));
+}
+
+// Mode 5's allow-list. What is allowed is part of what all nodes must agree on.
+TEST(ManifestText, AllowsFilesByName) {
+  const auto with = [](const std::string& allowed) {
+    return parse_manifest(
+        "{\"format\":1,\"files\":{\"a\":{\"bytes\":1,\"sha256\":\"" + kDigest + "\"}}" + allowed + "}",
+        "m.json");
+  };
+  const auto none = with(""), some = with(R"(,"allowed":["y.py","x.gguf"])"),
+             turned = with(R"(,"allowed":["x.gguf","y.py"])"), empty = with(R"(,"allowed":[])");
+  ASSERT_TRUE(none.ok() && some.ok() && turned.ok() && empty.ok());
+  EXPECT_EQ(some->allowed, (std::vector<std::string>{"x.gguf", "y.py"}));
+  EXPECT_EQ(manifest_digest(*some), manifest_digest(*turned));
+  EXPECT_EQ(manifest_digest(*none), manifest_digest(*empty));
+  EXPECT_NE(manifest_digest(*none), manifest_digest(*some));
+  for (const char* wrong : {R"("x")", R"([5])", R"(["a"])", R"(["x","x"])", R"([""])", R"(["../x"])",
+                            R"(["sub/x"])", R"(["."])", R"(["x\n"])"}) {
+    const auto read = with(std::string(",\"allowed\":") + wrong);
+    ASSERT_FALSE(read.ok()) << wrong;
+    EXPECT_NE(read.error().message().find("allowed"), std::string::npos) << read.error().message();
+  }
 }
 
 TEST(ManifestText, SaysWhatIsWrong) {
