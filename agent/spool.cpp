@@ -1,6 +1,5 @@
 #include "agent/spool.hpp"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,12 +31,7 @@ std::string Spool::path_of(std::uint64_t number) const {
 Result<Spool> Spool::open(const std::string& directory, const std::string& node, const std::string& boot_id) {
   TROIKA_CHECK(platform::make_directories(directory, 0700));
   Spool spool{directory, node + "-" + boot_id + "-"};
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open{::opendir(directory.c_str()), ::closedir};
-  if (!open) return system_error("open", directory, errno);
-  while (const dirent* entry = ::readdir(open.get()))
-    names.emplace_back(entry->d_name);
-  std::sort(names.begin(), names.end());
+  TROIKA_TRY(names, platform::list_directory(directory));
   for (const std::string& name : names)
     spool.load_one(name);
   return spool;

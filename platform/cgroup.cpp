@@ -1,13 +1,12 @@
 #include "platform/cgroup.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <charconv>
-#include <memory>
 
+#include "platform/files.hpp"
 #include "platform/procfs.hpp"
 
 namespace troika::platform {
@@ -46,14 +45,16 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
-std::vector<std::string> folders_in(const std::string& path) {
-  std::vector<std::string> out;
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory{::opendir(path.c_str()), ::closedir};
-  if (!directory) return out;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') out.push_back(path + "/" + entry->d_name);
+// None where the cgroup has just been removed.
+Result<std::vector<std::string>> folders_in(const std::string& path) {
+  std::vector<std::string> folders;
+  TROIKA_TRY(names, list_directory(path, Absent::Empty));
+  for (const std::string& name : names) {
+    struct stat facts {};
+    std::string folder = path + "/" + name;
+    if (::lstat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) folders.push_back(std::move(folder));
   }
-  return out;
+  return folders;
 }
 
 Status collect(const std::string& path, int depth, std::vector<int>& pids) {
@@ -66,14 +67,16 @@ Status collect(const std::string& path, int depth, std::vector<int>& pids) {
     if (std::from_chars(line.data(), line.data() + line.size(), pid).ec == std::errc{}) pids.push_back(pid);
   }
   if (depth >= kMaxDepth) return Done{};
-  for (const std::string& folder : folders_in(path))
+  TROIKA_TRY(folders, folders_in(path));
+  for (const std::string& folder : folders)
     TROIKA_CHECK(collect(folder, depth + 1, pids));
   return Done{};
 }
 
 Status remove_below(const std::string& path, int depth) {
   if (depth < kMaxDepth) {
-    for (const std::string& folder : folders_in(path))
+    TROIKA_TRY(folders, folders_in(path));
+    for (const std::string& folder : folders)
       TROIKA_CHECK(remove_below(folder, depth + 1));
   }
   if (::rmdir(path.c_str()) != 0 && errno != ENOENT) return system_error("remove the cgroup", path, errno);

@@ -5,10 +5,13 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -178,6 +181,36 @@ Status make_directories(const std::string& path, unsigned mode) {
 
 Status remove_tree(const std::string& path) {
   return remove_at(AT_FDCWD, path, path);
+}
+
+Result<std::vector<std::string>> list_directory(const std::string& path, Absent absent) {
+  constexpr std::size_t kMostNames = 1'000'000;
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open{::opendir(path.c_str()), ::closedir};
+  if (!open) {
+    if (absent == Absent::Empty && (errno == ENOENT || errno == ENOTDIR)) return names;
+    return system_error("list", path, errno);
+  }
+  while (true) {
+    errno = 0;
+    const dirent* const entry = ::readdir(open.get());
+    if (entry == nullptr) {
+      if (errno != 0) return system_error("list", path, errno);
+      break;
+    }
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (names.size() == kMostNames) return Error{"list", path, "more than 1000000 names"};
+    names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<Bytes> free_space(const std::string& path) {
+  struct statvfs facts {};
+  if (::statvfs(path.c_str(), &facts) != 0) return system_error("look at the free space of", path, errno);
+  return Bytes{static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize};
 }
 
 std::string random_hex(std::size_t bytes) {

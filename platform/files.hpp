@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "vocabulary/result.hpp"
 #include "vocabulary/units.hpp"
@@ -19,6 +20,11 @@ Status create_file_durably(const std::string& path, std::string_view content, un
 Status make_directories(const std::string& path, unsigned mode = 0755);
 // Depth first, following no link; a path that is not there is fine.
 Status remove_tree(const std::string& path);
+// Names in a directory, sorted, without "." and "..": all of them, at most 1,000,000, or an error.
+enum class Absent { Refused, Empty };  // a directory that is not there, or is none: an error, or no names
+Result<std::vector<std::string>> list_directory(const std::string& path, Absent absent = Absent::Refused);
+// Of the file system that holds `path`, for users that are not root.
+Result<Bytes> free_space(const std::string& path);
 // `bytes` random bytes of the kernel as lower-case hex.
 std::string random_hex(std::size_t bytes);
 

@@ -1,12 +1,9 @@
 #include "agent/model/strays.hpp"
 
-#include <dirent.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <memory>
-#include <system_error>
+
+#include "platform/files.hpp"
 
 namespace troika::model {
 namespace {
@@ -21,26 +18,6 @@ constexpr std::array<std::string_view, 16> kLoadedNames{
     "merges.txt",          "chat_template.json",      "chat_template.jinja",  "preprocessor_config.json",
     "adapter_config.json", "hf_quant_config.json",    "quantize_config.json", "params.json"};
 
-struct Listing {
-  std::vector<std::string> names;
-  int error = 0;  // errno; 0: all names are there
-};
-
-Listing list_directory(const std::string& directory) {
-  Listing listing;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open{::opendir(directory.c_str()), ::closedir};
-  if (!open) {
-    listing.error = errno;
-    return listing;
-  }
-  errno = 0;
-  while (const dirent* entry = ::readdir(open.get()))
-    listing.names.emplace_back(entry->d_name);
-  listing.error = errno;
-  std::sort(listing.names.begin(), listing.names.end());
-  return listing;
-}
-
 Finding extra(const std::string& name) {
   return finding(Code::EXTRA_FILE, {}, name,
                  name + " is in the model directory and not in the manifest; a loader would take it",
@@ -50,6 +27,38 @@ Finding extra(const std::string& name) {
 Finding leftover(const std::string& name) {
   return finding(Code::LEFTOVER_INCOMPLETE, {}, name, name + " is left of a download that did not finish",
                  "remove it once no download is running");
+}
+
+void look_at_own(const ModelRoot& root, const Manifest& manifest, Strays& strays) {
+  const auto names = platform::list_directory(root.directory);
+  if (!names.ok()) {
+    strays.findings.push_back(finding(Code::UNREADABLE, {}, root.directory,
+                                      root.directory + " cannot be listed (" + names.error().reason +
+                                          "), so that files which a loader would take besides go unseen",
+                                      "let the user that runs the agent and the engine list it"));
+    return;
+  }
+  for (const std::string& name : *names) {
+    if (name.ends_with(".incomplete")) strays.findings.push_back(leftover(name));
+    const bool allowed = std::binary_search(manifest.allowed.begin(), manifest.allowed.end(), name);
+    if (manifest.files.count(name) != 0 || allowed || !loader_takes(name)) continue;
+    if (is_shard(name)) strays.shards.push_back(name);
+    strays.findings.push_back(extra(name));
+  }
+}
+
+void look_at_downloads(const ModelRoot& root, Strays& strays) {
+  const std::string downloads = ".cache/huggingface/download";
+  const auto names = platform::list_directory(root.directory + "/" + downloads, platform::Absent::Empty);
+  if (!names.ok()) {
+    strays.findings.push_back(finding(Code::CANNOT_TELL, {}, downloads,
+                                      downloads + " cannot be listed (" + names.error().reason +
+                                          "): whether a download is unfinished is not known",
+                                      "let the user that runs the agent list it"));
+    return;
+  }
+  for (const std::string& name : *names)
+    if (name.ends_with(".incomplete")) strays.findings.push_back(leftover(downloads + "/" + name));
 }
 
 }  // namespace
@@ -62,32 +71,8 @@ bool loader_takes(std::string_view name) {
 
 Strays find_strays(const ModelRoot& root, const Manifest& manifest) {
   Strays strays;
-  const auto allowed = [&](const std::string& name) {
-    return std::binary_search(manifest.allowed.begin(), manifest.allowed.end(), name);
-  };
-  const Listing own = list_directory(root.directory);
-  if (own.error != 0)
-    strays.findings.push_back(finding(Code::UNREADABLE, {}, root.directory,
-                                      root.directory + " cannot be listed (" +
-                                          std::generic_category().message(own.error) +
-                                          "), so that files which a loader would take besides go unseen",
-                                      "let the user that runs the agent and the engine list it"));
-  for (const std::string& name : own.names) {
-    if (name.ends_with(".incomplete")) strays.findings.push_back(leftover(name));
-    if (manifest.files.count(name) != 0 || allowed(name) || !loader_takes(name)) continue;
-    if (is_shard(name)) strays.shards.push_back(name);
-    strays.findings.push_back(extra(name));
-  }
-  const std::string downloads = ".cache/huggingface/download";
-  const Listing fetched = list_directory(root.directory + "/" + downloads);
-  if (fetched.error != 0 && fetched.error != ENOENT && fetched.error != ENOTDIR)
-    strays.findings.push_back(finding(Code::CANNOT_TELL, {}, downloads,
-                                      downloads + " cannot be listed (" +
-                                          std::generic_category().message(fetched.error) +
-                                          "): whether a download is unfinished is not known",
-                                      "let the user that runs the agent list it"));
-  for (const std::string& name : fetched.names)
-    if (name.ends_with(".incomplete")) strays.findings.push_back(leftover(downloads + "/" + name));
+  look_at_own(root, manifest, strays);
+  look_at_downloads(root, strays);
   return strays;
 }
 

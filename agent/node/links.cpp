@@ -1,7 +1,6 @@
 #include "agent/node/links.hpp"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
@@ -10,22 +9,13 @@
 #include <cstdlib>
 #include <memory>
 
+#include "platform/files.hpp"
 #include "platform/procfs.hpp"
 
 namespace troika::node {
 namespace {
 
 using protocol::LinkFact;
-
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open{::opendir(directory.c_str()), ::closedir};
-  if (!open) return names;
-  while (const dirent* entry = ::readdir(open.get()))
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 // Without the newline; empty where it cannot be read (carrier and speed of a device that is down say EINVAL).
 std::string word_of(const std::string& path) {
@@ -83,18 +73,23 @@ LinkFact read_link(const std::string& root, const std::string& netdev, bool rdma
 
 }  // namespace
 
-std::vector<RdmaFunction> read_rdma(const std::string& root) {
+Result<std::vector<RdmaFunction>> read_rdma(const std::string& root) {
   std::vector<RdmaFunction> found;
   const std::string base = root + "/sys/class/infiniband";
-  for (const std::string& device : names_in(base))
-    for (const std::string& netdev : names_in(base + "/" + device + "/device/net"))
+  TROIKA_TRY(devices, platform::list_directory(base, platform::Absent::Empty));
+  for (const std::string& device : devices) {
+    TROIKA_TRY(netdevs,
+               platform::list_directory(base + "/" + device + "/device/net", platform::Absent::Empty));
+    for (const std::string& netdev : netdevs)
       found.push_back({device, netdev});
+  }
   return found;
 }
 
 Links read_links(const std::string& root, const NodePlan& plan) {
   Links out;
-  const std::vector<RdmaFunction> rdma = read_rdma(root);
+  const auto read = read_rdma(root);
+  const std::vector<RdmaFunction> rdma = read.ok() ? *read : std::vector<RdmaFunction>{};
   bool any_rdma = false;
   for (const std::string& netdev : plan.interfaces) {
     const bool has_rdma =
@@ -112,7 +107,11 @@ Links read_links(const std::string& root, const NodePlan& plan) {
                                      "interface " + netdev + " has no link",
                                      "check the cable and the other end; set the interface up"));
   }
-  if (!any_rdma && !rdma.empty() && !plan.interfaces.empty())
+  if (!read.ok())
+    out.findings.push_back(finding(Code::CANNOT_TELL, plan.node, plan.node,
+                                   "whether RDMA devices stand behind the links: " + read.error().message(),
+                                   "let the agent's user list it"));
+  else if (!any_rdma && !rdma.empty() && !plan.interfaces.empty())
     out.findings.push_back(finding(Code::NO_RDMA, plan.node, plan.node,
                                    "no RDMA device stands behind the links' interfaces: links are TCP only",
                                    "name the interfaces of the RDMA devices in [fabric] interfaces",

@@ -19,6 +19,6 @@ struct RdmaFunction {
   std::string device;  // "rocep1s0f0"
   std::string netdev;  // "enp1s0f0np0"
 };
-std::vector<RdmaFunction> read_rdma(const std::string& root);
+Result<std::vector<RdmaFunction>> read_rdma(const std::string& root);
 
 }  // namespace troika::node

@@ -1,9 +1,4 @@
 // Finding what runs from before: the records of keepers, and processes with our mark that have none.
-#include <dirent.h>
-
-#include <memory>
-#include <set>
-
 #include "agent/stage/stages.hpp"
 #include "platform/files.hpp"
 #include "platform/log.hpp"
@@ -14,15 +9,9 @@ namespace troika::agent {
 Status Stages::adopt(const std::function<bool(const StageKey&)>& told) {
   const std::string folder = home_.run_dir + "/stages";
   TROIKA_CHECK(platform::make_directories(folder, 0700));
-  std::set<std::string> names;
-  {
-    const std::unique_ptr<DIR, int (*)(DIR*)> directory{::opendir(folder.c_str()), ::closedir};
-    if (!directory) return system_error("open", folder, errno);
-    while (const dirent* entry = ::readdir(directory.get()))
-      if (entry->d_name[0] != '.') names.insert(entry->d_name);
-  }
+  TROIKA_TRY(names, platform::list_directory(folder));
   for (const std::string& name : names)
-    adopt_folder(name, told);
+    if (!name.starts_with('.')) adopt_folder(name, told);
   adopt_marked();
   return Done{};
 }

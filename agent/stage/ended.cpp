@@ -1,12 +1,10 @@
 #include "agent/stage/ended.hpp"
 
-#include <dirent.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,12 +17,15 @@ namespace {
 // Oldest first.
 std::vector<std::string> folders_by_age(const std::string& directory) {
   std::vector<std::pair<std::int64_t, std::string>> found;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open{::opendir(directory.c_str()), ::closedir};
-  if (!open) return {};
-  while (const dirent* entry = ::readdir(open.get())) {
+  const auto all = platform::list_directory(directory);
+  if (!all.ok()) {
+    platform::log("what ended before is kept: " + all.error().message());
+    return {};
+  }
+  for (const std::string& name : *all) {
     struct stat facts {};
-    if (entry->d_name[0] == '.' || ::stat((directory + "/" + entry->d_name).c_str(), &facts) != 0) continue;
-    found.emplace_back(facts.st_ctim.tv_sec * 1'000'000'000 + facts.st_ctim.tv_nsec, entry->d_name);
+    if (name.starts_with('.') || ::stat((directory + "/" + name).c_str(), &facts) != 0) continue;
+    found.emplace_back(facts.st_ctim.tv_sec * 1'000'000'000 + facts.st_ctim.tv_nsec, name);
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> names;

@@ -1,13 +1,12 @@
 #include "agent/stage/release.hpp"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include "agent/stage/addresses.hpp"
+#include "platform/files.hpp"
 #include "platform/procfs.hpp"
 
 namespace troika::agent {
@@ -55,16 +54,20 @@ void look_at_ports(const ReleaseQuery& query, Release& release) {
 // Files of this stage's prefix: nobody else uses them, and no process of the stage is left.
 void sweep_shared_memory(const ReleaseQuery& query, Release& release) {
   if (query.shared_memory.empty()) return;
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory{::opendir(kSharedMemory), ::closedir};
-  if (!directory) return;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    const std::string name = entry->d_name;
-    if (name.compare(0, query.shared_memory.size(), query.shared_memory) != 0) continue;
-    if (::unlinkat(::dirfd(directory.get()), entry->d_name, 0) == 0 || errno == ENOENT) continue;
+  const auto names = platform::list_directory(kSharedMemory, platform::Absent::Empty);
+  if (!names.ok()) {
+    release.verdict = Release::Verdict::CannotTell;
+    release.findings.push_back(cannot_tell(query, names.error().message()));
+    return;
+  }
+  for (const std::string& name : *names) {
+    if (!name.starts_with(query.shared_memory)) continue;
+    const std::string path = kSharedMemory + ("/" + name);
+    if (::unlink(path.c_str()) == 0 || errno == ENOENT) continue;
     release.verdict = Release::Verdict::Left;
     release.findings.push_back(
         finding(Code::NOT_RELEASED, query.node, query.node,
-                "cannot remove /dev/shm/" + name + " of " + text(query.key) + ": " + std::strerror(errno),
+                "cannot remove " + path + " of " + text(query.key) + ": " + std::strerror(errno),
                 "remove the file", {{"file", name}}));
   }
 }

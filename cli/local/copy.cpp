@@ -4,7 +4,6 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -84,12 +83,6 @@ Status flip_byte(const std::string& path, std::uint64_t offset) {
   if (::pwrite(fd.get(), &byte, 1, at) != 1 || ::fsync(fd.get()) != 0)
     return system_error("write", path, errno);
   return Done{};
-}
-
-Result<Bytes> free_space(const std::string& path) {
-  struct statvfs facts {};
-  if (::statvfs(path.c_str(), &facts) != 0) return system_error("look at the free space of", path, errno);
-  return Bytes{static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize};
 }
 
 Result<Bytes> file_size(const std::string& path) {

@@ -19,7 +19,6 @@ struct CopyFacts {
 Result<CopyFacts> copy_directory(const std::string& from, const std::string& to);
 // Inverts one byte of the file, written through to the disk. Twice is once back.
 Status flip_byte(const std::string& path, std::uint64_t offset);
-Result<Bytes> free_space(const std::string& path);
 Result<Bytes> file_size(const std::string& path);
 
 }  // namespace troika::local

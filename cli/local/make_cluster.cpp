@@ -36,7 +36,7 @@ Result<std::string> make_root(const Options& options) {
 Status check_space(const Options& options, const std::string& root) {
   const std::uint64_t copies = options.shape.replicas * options.shape.layers.size() + 1;
   const Bytes needed{copies * kUsualModel + kSpare.count};
-  TROIKA_TRY(free, free_space(root));
+  TROIKA_TRY(free, platform::free_space(root));
   if (free >= needed) return Done{};
   return Error{"make a cluster in", root,
                fmt::format("{} MiB are free and {} MiB are needed; set TMPDIR or --dir to a roomier place",

@@ -2,8 +2,10 @@
 #include "agent/node/facts.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "agent/node/links.hpp"
 #include "tests/unit/platform/folder.hpp"
@@ -79,7 +81,9 @@ TEST_F(NodeTest, HealthyLinksOfASpark) {
   }
   EXPECT_EQ(find(facts, Code::NO_RDMA), nullptr);
   EXPECT_EQ(find(facts, Code::LINKS_MISSING), nullptr);
-  EXPECT_EQ(read_rdma(folder_.path()).size(), 2u);
+  const auto rdma = read_rdma(folder_.path());
+  ASSERT_TRUE(rdma.ok());
+  EXPECT_EQ(rdma->size(), 2u);
 }
 
 TEST_F(NodeTest, NoRdmaIsSaidAndNeverTakenForGood) {
@@ -91,6 +95,19 @@ TEST_F(NodeTest, NoRdmaIsSaidAndNeverTakenForGood) {
   EXPECT_EQ(f->severity, Severity::Info);
   EXPECT_EQ(f->message, "no RDMA device: links are TCP only");
   EXPECT_NE(find(read(), Code::NO_RDMA), nullptr) << "also without configured links";
+}
+
+// "No RDMA device" would be a guess.
+TEST_F(NodeTest, RdmaDevicesThatCannotBeListedAreNotSaidToBeNone) {
+  netdev("eth0", "up", "1", "10000");
+  const std::string devices = folder_ / "sys/class/infiniband";
+  std::filesystem::create_directories(folder_ / "sys/class");
+  ASSERT_EQ(::symlink("infiniband", devices.c_str()), 0);  // of itself
+  const auto facts = read({"eth0"});
+  EXPECT_EQ(find(facts, Code::NO_RDMA), nullptr);
+  EXPECT_TRUE(std::any_of(facts.findings.begin(), facts.findings.end(), [&](const Finding& f) {
+    return f.code == Code::CANNOT_TELL && f.message.find(devices) != std::string::npos;
+  }));
 }
 
 TEST_F(NodeTest, RdmaBehindOtherInterfacesDoesNotCount) {

@@ -44,6 +44,29 @@ TEST(Files, ReadRefusesWhatIsNoSmallRegularFile) {
   EXPECT_EQ(content_of(folder / "link"), "12345");
 }
 
+TEST(Files, ListsEveryNameOrSaysWhyNot) {
+  const Folder folder;
+  for (const char* name : {"b", ".hidden", "a"})
+    ASSERT_TRUE(write_file_durably(folder / name, "").ok());
+  const auto names = list_directory(folder.path());
+  ASSERT_TRUE(names.ok());
+  EXPECT_EQ(*names, (std::vector<std::string>{".hidden", "a", "b"}));
+  ASSERT_EQ(::symlink("loop", (folder / "loop").c_str()), 0);
+  for (const auto& [name, reason] : {std::pair{"none", "No such file or directory"},
+                                     {"a", "Not a directory"},
+                                     {"loop", "Too many levels of symbolic links"}}) {
+    const std::string path = folder / name;
+    const auto refused = list_directory(path);
+    ASSERT_FALSE(refused.ok()) << name;
+    EXPECT_EQ(refused.error().message(), "cannot list " + path + ": " + reason);
+    const auto absent = list_directory(path, Absent::Empty);
+    EXPECT_EQ(absent.ok(), std::string(name) != "loop") << name;
+    if (absent.ok()) {
+      EXPECT_TRUE(absent->empty());
+    }
+  }
+}
+
 TEST(Files, WriteReplacesAndLeavesNothingBeside) {
   const Folder folder;
   const mode_t before = ::umask(0077);
