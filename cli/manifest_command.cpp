@@ -99,9 +99,7 @@ int import(const ManifestOptions& options) {
     return complain(
         {"import", options.source, "it is of revision " + manifest->revision + ", not " + options.revision},
         kUsage);
-  manifest->allowed = options.allowed;
-  std::sort(manifest->allowed.begin(), manifest->allowed.end());
-  if (const auto good = model::check_manifest(*manifest, options.source); !good.ok())
+  if (const auto good = model::allow(*manifest, options.allowed, options.source); !good.ok())
     return complain(good.error(), kUsage);
   print(model::write_manifest(*manifest));
   return kGood;

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
 
+#include "agent/model/file_reader.hpp"
 #include "agent/model/pin.hpp"
 #include "agent/model/proof.hpp"
 #include "cli/audit_command.hpp"
@@ -18,6 +20,7 @@
 #include "cli/render.hpp"
 #include "cli/report.hpp"
 #include "cli/terminal.hpp"
+#include "policies/download.hpp"
 
 namespace troika::cli {
 namespace {
@@ -25,6 +28,7 @@ namespace {
 struct VerifyOptions {
   std::string directory;
   std::string manifest;
+  std::string fetch_log;
   unsigned threads = 0;
   bool deep = false;
   bool json = false;
@@ -41,6 +45,7 @@ nlohmann::json for_programs(const model::ModelProof& proof, const std::string& m
   return report(proof.findings, {{"files", std::move(files)},
                                  {"tensors", proof.tensors},
                                  {"bytes", proof.bytes.count},
+                                 {"missing_bytes", proof.missing.count},
                                  {"cached", proof.cached},
                                  {"manifest_digest", proof.manifest_digest},
                                  {"pinned_by", method},
@@ -102,7 +107,23 @@ Result<model::Manifest> manifest_for(const VerifyOptions& options, std::string& 
       "manifest create"};
 }
 
+// The last MiB: a downloader's last words are the ones that count.
+Result<std::vector<Finding>> told_by_downloader(const std::string& path) {
+  if (path.empty()) return std::vector<Finding>{};
+  constexpr std::uint64_t kMost = 1u << 20;
+  TROIKA_TRY(reader, model::FileReader::open(path));
+  const std::uint64_t bytes = reader.stamp().bytes;
+  const std::uint64_t part = std::min(bytes, kMost);
+  TROIKA_TRY(text, reader.read_at(bytes - part, part));
+  return policies::judge_download(text);
+}
+
 int verify(const VerifyOptions& options) {
+  const auto told = told_by_downloader(options.fetch_log);
+  if (!told.ok())
+    return complain(finding(Code::UNREADABLE, "", options.fetch_log, told.error().message(),
+                            "name the file that the downloader's standard error was written to"),
+                    kUsage, options.json);
   std::string pinned_by;
   const auto manifest = manifest_for(options, pinned_by);
   if (!manifest.ok()) {
@@ -130,6 +151,9 @@ int verify(const VerifyOptions& options) {
         cancel);
   }
   tell_health(record.get());
+  // An old log beside a tree that is whole tells nothing.
+  if (proof.missing > Bytes{0}) proof.findings.insert(proof.findings.end(), told->begin(), told->end());
+  worst_first(proof.findings);
   if (const int signal = interrupted_by(); signal != 0) {
     complain(finding(Code::CANNOT_TELL, "", options.directory, "interrupted before every byte was read"),
              kCannotTell, options.json);
@@ -156,6 +180,11 @@ void add_verify(CLI::App& app, const Global& global, int& exit_status) {
   command
       ->add_option("--manifest", options->manifest,
                    "What its bytes must be; without: what Hugging Face's tools wrote down beside it")
+      ->type_name("FILE")
+      ->needs(directory);
+  command
+      ->add_option("--fetch-log", options->fetch_log,
+                   "What the downloader wrote on standard error: it tells why files are missing or cut off")
       ->type_name("FILE")
       ->needs(directory);
   command->add_option("--threads", options->threads, "0: as many as processors, at most 8")

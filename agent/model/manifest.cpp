@@ -13,6 +13,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLongestName = 1024;
 constexpr std::size_t kMostFiles = 100'000;
+constexpr std::uint64_t kLargestModel = std::uint64_t{1} << 60;  // bytes: sums of sizes cannot overflow
 constexpr std::uint64_t kSmallestBlock = 65'536;
 
 bool utf8(std::string_view text) {
@@ -180,7 +181,12 @@ std::string manifest_digest(const Manifest& manifest) {
 Status check_manifest(const Manifest& manifest, const std::string& subject) {
   if (manifest.files.empty()) return wrong(subject, "it names no file");
   if (manifest.files.size() > kMostFiles) return wrong(subject, "it names more than 100000 files");
+  Bytes total;
   for (const auto& [name, file] : manifest.files) {
+    if (file.bytes.count > kLargestModel - total.count)
+      return wrong(subject, name + ": with its " + std::to_string(file.bytes.count) +
+                                " bytes the model is larger than 2^60 bytes");
+    total += file.bytes;
     if (const auto reason = wrong_with_name(name); !reason.empty())
       return wrong(subject, "file name \"" + name + "\": " + std::string(reason));
     if (file.sha256.empty() && file.git_sha1.empty())
@@ -191,6 +197,12 @@ Status check_manifest(const Manifest& manifest, const std::string& subject) {
       return wrong(subject, name + ": git_sha1 must be 40 lower-case hexadecimal digits");
     TROIKA_CHECK(check_blocks(name, file, subject));
   }
+  return check_allowed(manifest, subject);
+}
+
+Status allow(Manifest& manifest, std::vector<std::string> names, const std::string& subject) {
+  std::sort(names.begin(), names.end());
+  manifest.allowed = std::move(names);
   return check_allowed(manifest, subject);
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "protocol/messages.hpp"
 #include "vocabulary/result.hpp"
@@ -31,6 +32,9 @@ std::string manifest_digest(const Manifest& manifest);
 // of the right form, there is at least one file; allowed names are of the directory's own level, sorted, each
 // once and none of a file.
 Status check_manifest(const Manifest& manifest, const std::string& subject);
+
+// Sets what else may lie in the directory. Error: a name that check_manifest refuses.
+Status allow(Manifest& manifest, std::vector<std::string> names, const std::string& subject);
 
 bool is_hex(std::string_view text, std::size_t digits);  // lower-case
 bool is_shard(std::string_view name);                    // *.safetensors

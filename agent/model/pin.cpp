@@ -8,15 +8,14 @@
 #include <map>
 #include <optional>
 
+#include "agent/model/hub_files.hpp"
 #include "agent/model/place.hpp"
-#include "engine/safetensors/json_strict.hpp"
 #include "platform/files.hpp"
 
 namespace troika::model {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr int kDeepest = 8;  // folders within one another
 constexpr std::size_t kMostFiles = 100'000;
@@ -64,39 +63,6 @@ Status list_files(const fs::path& directory, const std::string& below, int depth
   return Done{};
 }
 
-// Git's ids have 40 digits, LFS objects' SHA-256 64.
-Result<ManifestFile> by_etag(const std::string& etag, std::uint64_t bytes, const std::string& name) {
-  if (is_hex(etag, 64)) return ManifestFile{Bytes{bytes}, etag, ""};
-  if (is_hex(etag, 40)) return ManifestFile{Bytes{bytes}, "", etag};
-  return Error{"take the digest of", name, "\"" + etag.substr(0, 80) + "\" is neither SHA-256 nor a Git id"};
-}
-
-std::optional<std::string> text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) return std::nullopt;
-  return found->get<std::string>();
-}
-std::optional<std::uint64_t> number_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number_unsigned()) return std::nullopt;
-  return found->get<std::uint64_t>();
-}
-
-Result<ManifestFile> file_of_tree(const Json& entry, const std::string& name, const std::string& path) {
-  const auto wrong = [&](const std::string& what) { return Error{"import", path, "files." + name + what}; };
-  if (!entry.is_object()) return wrong(" must be an object");
-  const auto size = number_of(entry, "size");
-  if (const auto sha256 = text_of(entry, "lfs_sha256")) {
-    const auto lfs_size = number_of(entry, "lfs_size");
-    if (!lfs_size && !size) return wrong(" has no size");
-    return by_etag(*sha256, lfs_size ? *lfs_size : *size, name);
-  }
-  const auto blob = text_of(entry, "blob_id");
-  if (!blob) return wrong(" has neither lfs_sha256 nor blob_id");
-  if (!size) return wrong(" has no size");
-  return by_etag(*blob, *size, name);
-}
-
 // Metadata comes with each file that was fetched: those that were not are in no list but in the shards' own
 // names, PREFIX-00007-of-00046.safetensors.
 Status check_shards_are_whole(const Manifest& manifest, const std::string& directory) {
@@ -119,19 +85,9 @@ Status check_shards_are_whole(const Manifest& manifest, const std::string& direc
   return Done{};
 }
 
-struct Metadata {
-  std::string commit, etag;
-};
-// Three lines: commit, etag, time of the download.
-Result<Metadata> read_metadata(const fs::path& path) {
+Result<FetchedFile> read_metadata(const fs::path& path) {
   TROIKA_TRY(text, platform::read_file(path.string(), kLargestMetadata));
-  const auto first = text.find('\n');
-  const auto second = first == std::string::npos ? first : text.find('\n', first + 1);
-  if (second == std::string::npos) return Error{"read", path.string(), "three lines are expected"};
-  Metadata out{text.substr(0, first), text.substr(first + 1, second - first - 1)};
-  if (!is_hex(out.commit, 40))
-    return Error{"read", path.string(), "its first line is not a commit of 40 digits"};
-  return out;
+  return parse_metadata(text, path.string());
 }
 
 }  // namespace
@@ -139,17 +95,16 @@ Result<Metadata> read_metadata(const fs::path& path) {
 Result<Pinned> pin_directory(const PinPlan& plan, const std::function<void(const PinProgress&)>& progress,
                              const std::atomic<bool>& cancel) {
   TROIKA_TRY(root, find_root(plan.directory));
+  Pinned pinned;
+  TROIKA_CHECK(allow(pinned.manifest, plan.allowed, plan.directory));
   std::vector<std::string> names;
   TROIKA_CHECK(list_files(root.directory, "", 0, names));
   if (names.empty()) return Error{"pin", plan.directory, "no file lies in it"};
-  Pinned pinned;
   pinned.manifest.model = plan.model.empty() ? model_of_path(root.directory) : plan.model;
   if (pinned.manifest.model.empty()) pinned.manifest.model = last_name(root.directory);
   pinned.manifest.revision = plan.revision;
   if (plan.revision.empty())
     pinned.manifest.revision = root.blobs.empty() ? "unpinned" : last_name(root.directory);
-  pinned.manifest.allowed = plan.allowed;
-  std::sort(pinned.manifest.allowed.begin(), pinned.manifest.allowed.end());
   std::vector<CrewTask> tasks;
   PinProgress at;
   for (const std::string& name : names) {
@@ -191,24 +146,13 @@ Result<Pinned> pin_directory(const PinPlan& plan, const std::function<void(const
 }
 
 Result<Manifest> import_tree(const std::string& path, const std::string& model, const std::string& revision) {
-  TROIKA_TRY(text, platform::read_file(path, kLargestManifest));
-  TROIKA_TRY(json, safetensors::parse_strict(text, path, "import"));
-  if (!json.is_object() || json.value("format_version", Json()) != 1)
-    return Error{"import", path, "a tree of format_version 1 is expected"};
-  const auto files = json.find("files");
-  if (files == json.end() || !files->is_object()) return Error{"import", path, "\"files\" must be an object"};
-  Manifest manifest;
-  manifest.model = model.empty() ? model_of_path(fs::absolute(path)) : model;
-  manifest.revision = revision.empty() ? fs::path(path).stem().string() : revision;
-  if (manifest.model.empty()) return Error{"import", path, "its path names no model: give --name"};
-  if (!is_hex(manifest.revision, 40))
+  const std::string of_model = model.empty() ? model_of_path(fs::absolute(path)) : model;
+  const std::string of_revision = revision.empty() ? fs::path(path).stem().string() : revision;
+  if (of_model.empty()) return Error{"import", path, "its path names no model: give --name"};
+  if (!is_hex(of_revision, 40))
     return Error{"import", path, "its name is not a commit of 40 digits: give --revision"};
-  for (const auto& [name, entry] : files->items()) {
-    TROIKA_TRY(file, file_of_tree(entry, name, path));
-    manifest.files.emplace(name, std::move(file));
-  }
-  TROIKA_CHECK(check_manifest(manifest, path));
-  return manifest;
+  TROIKA_TRY(text, platform::read_file(path, kLargestManifest));
+  return parse_tree(text, path, of_model, of_revision);
 }
 
 std::string tree_of_snapshot(const std::string& directory) {
@@ -252,7 +196,7 @@ Result<Manifest> import_local_directory(const std::string& directory, const std:
     if (no_size && gone == Gone::Refused)
       return Error{"import", directory,
                    name + " was fetched and is gone (" + no_size.message() + "): fetch it again"};
-    TROIKA_TRY(file, by_etag(metadata.etag, no_size ? 0 : bytes, name));
+    TROIKA_TRY(file, file_of_etag(metadata.etag, Bytes{no_size ? 0 : bytes}, name));
     manifest.files.emplace(name, std::move(file));
     if (manifest.files.size() > kMostFiles) return Error{"import", directory, "more than 100000 files"};
   }

@@ -13,6 +13,7 @@
 #include "agent/model/revision.hpp"
 #include "agent/model/strays.hpp"
 #include "platform/clock.hpp"
+#include "policies/download.hpp"
 
 namespace troika::model {
 namespace {
@@ -31,10 +32,13 @@ class Proof {
     const Instant start = platform::now();
     proof_.manifest_digest = manifest_digest(plan_.manifest);
     prove();
+    worst_first(proof_.findings);
+    const std::size_t most = kMostFindings - (room_ ? 1 : 0);
+    if (proof_.findings.size() > most) proof_.findings.resize(most);
+    if (room_) proof_.findings.push_back(*std::move(room_));
     for (Finding& one : proof_.findings)
       one.node = plan_.node;
     worst_first(proof_.findings);
-    if (proof_.findings.size() > kMostFindings) proof_.findings.resize(kMostFindings);
     proof_.seconds = platform::seconds_since(start);
     return std::move(proof_);
   }
@@ -62,6 +66,7 @@ class Proof {
     for (const Finding& one : contents_.findings)
       add(one);
     read_all();
+    if (!proof_.cancelled && !other_revision_) judge_room(*root);
     if (!all_known) remember_contents();
   }
 
@@ -258,6 +263,20 @@ class Proof {
     proof_.list.push_back(std::move(line));
   }
 
+  void judge_room(const ModelRoot& root) {
+    policies::DiskRoom room;
+    for (const FileFacts& file : facts_) {
+      if (!file.finding || !policies::must_be_fetched(file.finding->code)) continue;
+      const Bytes whole = plan_.manifest.files.at(file.name).bytes;
+      room.missing += whole;
+      room.bad += std::min(Bytes{file.bytes}, whole);
+    }
+    proof_.missing = room.missing;
+    if (room.missing == Bytes{0}) return;
+    if (const auto free = plan_.free_space(root.directory); free.ok()) room.free = *free;
+    room_ = policies::judge_room(root.directory, room);
+  }
+
   bool cancelled() {
     if (cancel_.load(std::memory_order_relaxed)) proof_.cancelled = true;
     return proof_.cancelled;
@@ -273,6 +292,7 @@ class Proof {
   TensorMap tensors_;
   Nvfp4Experts experts_;
   Contents contents_;
+  std::optional<Finding> room_;  // for what must be fetched
   bool other_revision_ = false;
 };
 

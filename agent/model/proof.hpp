@@ -13,6 +13,7 @@
 
 #include "agent/model/crew.hpp"
 #include "agent/model/manifest.hpp"
+#include "platform/files.hpp"
 #include "vocabulary/finding.hpp"
 #include "vocabulary/units.hpp"
 
@@ -24,6 +25,7 @@ struct ProofPlan {
   std::string node;        // put into the findings
   CrewOptions crew{};      // its memory: which earlier proofs count
   bool read_bytes = true;  // false: names, sizes, headers and index alone
+  std::function<Result<Bytes>(const std::string&)> free_space = platform::free_space;  // of a directory
 };
 
 struct ProofProgress {
@@ -50,7 +52,8 @@ struct ModelProof {
   std::uint32_t shards = 0;  // of these
   std::uint32_t cached = 0;  // of the files: not read, as the record of an earlier proof counts
   std::uint64_t tensors = 0;
-  Bytes bytes;  // read
+  Bytes bytes;    // read
+  Bytes missing;  // of the files that must be fetched, whole
   double seconds = 0;
   bool cancelled = false;
   std::vector<FileProof> list;

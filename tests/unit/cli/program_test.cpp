@@ -103,6 +103,33 @@ TEST(TroikaVerify, ARecordThatIsNoneIsToldAndLeftAlone) {
 }
 
 // Without a directory it is the cluster that is meant.
+// A22 (mode 7): a downloader that hides its reason. Nothing is said of a log beside a tree that is whole.
+TEST(TroikaVerify, TellsWhyFilesAreMissing) {
+  const Folder folder, model;
+  write(model / "model.safetensors", a_shard());
+  const std::string manifest = folder / "manifest.json", log = folder / "fetch.log";
+  write(manifest, troika(folder, "manifest create --name org/m --model " + model.path()).out);
+  const std::string arguments =
+      "verify --model " + model.path() + " --manifest " + manifest + " --fetch-log " + log;
+  EXPECT_EQ(troika(folder, arguments).status, kUsage) << "there is no such log";
+  write(log, std::string(3u << 20, 'x') + "\n\x1b[31mUnable to parse string as hex hash value\xff\n");
+  const Ran whole = troika(folder, arguments + " --json");
+  EXPECT_EQ(whole.status, kGood) << whole.err;
+  EXPECT_EQ(nlohmann::json::parse(whole.out)["missing_bytes"], 0);
+  write(model / "model.safetensors", a_shard().substr(0, 63));
+  const Ran cut = troika(folder, arguments + " --json");
+  EXPECT_EQ(cut.status, kWrong) << cut.err;
+  const auto document = nlohmann::json::parse(cut.out);
+  EXPECT_EQ(document["missing_bytes"], a_shard().size());
+  std::vector<std::string> found;
+  for (const auto& finding : document["findings"])
+    found.push_back(finding["code"]);
+  EXPECT_EQ(found, (std::vector<std::string>{"PARTIAL", "FETCH_AUTH"}));
+  const std::string text = troika(folder, arguments).out;
+  EXPECT_NE(text.find("FETCH_AUTH"), std::string::npos) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+}
+
 TEST(TroikaVerify, OfEveryNodeNeedsALeader) {
   const Folder folder;
   const Ran ran = troika(folder, "verify --deep --json --socket " + folder.path() + "/none.sock");

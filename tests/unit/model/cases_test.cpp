@@ -313,5 +313,55 @@ TEST_F(TreeTest, A20_LinkIntoAFolderThatIsNotMounted) {
   EXPECT_EQ(evidence(f, "target"), "../../blobs/x");
 }
 
+// A23, mode 9: room is needed only for what is missing.
+class Room : public ShardSet {
+ protected:
+  ModelProof prove_with(Result<Bytes> free) {
+    const std::atomic<bool> cancel{false};
+    ProofPlan plan{folder_.path(), manifest_, "spark-1"};
+    plan.free_space = [&](const std::string& directory) {
+      EXPECT_EQ(directory, folder_.path());
+      ++asked_;
+      return free;
+    };
+    return prove_model(
+        plan, [](const ProofProgress&) {}, cancel);
+  }
+  int asked_ = 0;
+};
+
+TEST_F(Room, A23_ANearlyFullDiskIsNoFaultOfAWholeModel) {
+  shards(46, 46, true, true);
+  for (const std::uint64_t free : {std::uint64_t{20'000'000'000}, std::uint64_t{0}}) {
+    const ModelProof proof = prove_with(Bytes{free});
+    EXPECT_EQ(verdict_of(proof.findings), Verdict::Ok);
+    EXPECT_TRUE(proof.findings.empty());
+    EXPECT_EQ(proof.shards, 46u);
+    EXPECT_EQ(proof.missing, Bytes{0});
+  }
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(Room, WhatIsMissingMustFit) {
+  shards(3, 3, true, true);
+  const std::string lost = name(2, 3), cut = name(3, 3);
+  const Bytes each = manifest_.files[lost].bytes;
+  ASSERT_EQ(::unlink(path(lost).c_str()), 0);
+  ASSERT_EQ(::truncate(path(cut).c_str(), 20), 0);
+  const ModelProof little = prove_with(Bytes{10});
+  EXPECT_EQ(little.missing, each + manifest_.files[cut].bytes);
+  ASSERT_EQ(little.findings.size(), 3u);
+  EXPECT_EQ(little.findings[2].code, Code::DISK_FULL);
+  EXPECT_EQ(little.findings[2].node, "spark-1");
+  EXPECT_EQ(evidence(little.findings[2], "bad_bytes"), "20");
+  EXPECT_EQ(evidence(little.findings[2], "free_bytes"), "10");
+  EXPECT_EQ(prove_with(Bytes{1000}).findings.size(), 2u);
+  const ModelProof unknown = prove_with(Error{"look at", "x", "Input/output error"});
+  ASSERT_EQ(unknown.findings.size(), 3u);
+  EXPECT_EQ(std::count_if(unknown.findings.begin(), unknown.findings.end(),
+                          [](const Finding& f) { return f.code == Code::CANNOT_TELL; }),
+            1);
+}
+
 }  // namespace
 }  // namespace troika::model

@@ -37,6 +37,23 @@ TEST(ManifestText, HasTheSameDigestForTheSameContent) {
   EXPECT_NE(manifest_digest(*one), manifest_digest(changed));
 }
 
+TEST(ManifestText, RefusesSizesWhoseSumCannotBe) {
+  const auto sizes = [](const std::string& a, const std::string& b) {
+    const std::string rest = ",\"sha256\":\"" + kDigest + "\"}";
+    return parse_manifest(manifest("\"a\":{\"bytes\":" + a + rest + ",\"b\":{\"bytes\":" + b + rest),
+                          "m.json");
+  };
+  EXPECT_TRUE(sizes("576460752303423488", "576460752303423488").ok());  // 2^60 in all
+  for (const auto& [a, b] : {std::pair{"576460752303423488", "576460752303423489"},
+                             {"0", "1152921504606846977"},
+                             {"1", "18446744073709551615"}}) {
+    const auto read = sizes(a, b);
+    ASSERT_FALSE(read.ok()) << a << " " << b;
+    EXPECT_NE(read.error().message().find("b: with its " + std::string(b)), std::string::npos)
+        << read.error().message();
+  }
+}
+
 // Mode 5's allow-list. What is allowed is part of what all nodes must agree on.
 TEST(ManifestText, AllowsFilesByName) {
   const auto with = [](const std::string& allowed) {
