@@ -38,6 +38,8 @@ Result<Json> parse_strict(std::string_view text, const std::string& subject, con
     return parsed;
   } catch (const Json::parse_error& e) {
     return Error{doing, subject, problem.empty() ? "not JSON, near byte " + std::to_string(e.byte) : problem};
+  } catch (const Json::out_of_range&) {
+    return Error{doing, subject, problem.empty() ? "a number is larger than a double can hold" : problem};
   }
 }
 

@@ -11,7 +11,7 @@
 namespace troika::safetensors {
 
 // The error's reason names what is wrong: "not JSON, near byte 12", "key \"a\" twice in one object", nesting
-// over 64. `doing`: "read", "import".
+// over 64, a number beyond a double. `doing`: "read", "import".
 Result<nlohmann::json> parse_strict(std::string_view text, const std::string& subject,
                                     const char* doing = "read");
 

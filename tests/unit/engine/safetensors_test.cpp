@@ -192,6 +192,9 @@ TEST(Index, RefusesPathsAndWrongForms) {
 TEST(StrictJson, RefusesDeepNesting) {
   EXPECT_FALSE(parse_strict(std::string(100, '[') + std::string(100, ']'), "x").ok());
   EXPECT_TRUE(parse_strict(std::string(30, '[') + std::string(30, ']'), "x").ok());
+  const auto large = parse_strict(R"({"a":1e999})", "x");
+  ASSERT_FALSE(large.ok());
+  EXPECT_EQ(large.error().reason, "a number is larger than a double can hold");
 }
 
 }  // namespace
