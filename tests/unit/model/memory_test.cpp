@@ -187,6 +187,37 @@ TEST_F(MemoryTest, AChangedFileIsReadAgainWhateverItsMtimeSays) {
   EXPECT_EQ(proof.cached, 1u);
 }
 
+TEST_F(MemoryTest, ABitOfAnyOf46RememberedShardsIsFoundAndNamed) {
+  std::vector<std::string> shards;
+  for (int i = 1; i <= 46; ++i) {
+    char number[8];
+    std::snprintf(number, sizeof number, "%05d", i);
+    shards.push_back(std::string("model-") + number + "-of-00046.safetensors");
+    put(shards.back(), one_tensor("tensor" + std::to_string(i), std::string(100, 'd')));
+  }
+  ASSERT_TRUE(prove_with().findings.empty());
+  ASSERT_EQ(prove_with().cached, 46u);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string& name = shards[i];
+    struct stat before {
+    }, after{};
+    ASSERT_EQ(::stat(path(name).c_str(), &before), 0);
+    std::string wrong = one_tensor("tensor" + std::to_string(i + 1), std::string(100, 'd'));
+    wrong[wrong.size() - 1 - 2 * i] ^= static_cast<char>(1 << (i % 8));
+    do {  // the file system's clock moves in ticks of some milliseconds
+      write(name, wrong);
+      times_of(name, before);
+      ASSERT_EQ(::stat(path(name).c_str(), &after), 0);
+    } while (after.st_ctim.tv_nsec == before.st_ctim.tv_nsec &&
+             after.st_ctim.tv_sec == before.st_ctim.tv_sec);
+    const ModelProof proof = prove_with();
+    ASSERT_EQ(proof.findings.size(), i + 1);
+    EXPECT_TRUE(std::any_of(proof.findings.begin(), proof.findings.end(), [&](const Finding& one) {
+      return one.code == Code::HASH_MISMATCH && one.subject == name;
+    })) << name;
+  }
+}
+
 TEST_F(MemoryTest, AFileMovedIntoItsPlaceIsReadAgain) {
   prove_two();
   struct stat before {};
