@@ -59,6 +59,8 @@ std::string_view name(Verb verb) {
 
 Result<Envelope> parse_envelope(std::string_view frame) {
   const auto bad = [](std::string reason) { return Error{"read the message", "", std::move(reason)}; };
+  // The library would take it for the end of the frame.
+  if (frame.find('\0') != std::string_view::npos) return bad("not JSON");
   bool too_deep = false;
   Json json = Json::parse(
       frame.begin(), frame.end(),

@@ -133,6 +133,8 @@ std::optional<Objection> check_prompt(Form form, const Json& request) {
 }
 
 std::optional<Json> parse(std::string_view body) {
+  // The library would take it for the end of the body.
+  if (body.find('\0') != std::string_view::npos) return std::nullopt;
   bool too_deep = false;
   const auto guard = [&](int depth, Json::parse_event_t, Json&) {
     too_deep = too_deep || depth > kMaxDepth;

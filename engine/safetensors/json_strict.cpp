@@ -32,6 +32,9 @@ Result<Json> parse_strict(std::string_view text, const std::string& subject, con
     if (depth > kDeepest) problem = "nested deeper than " + std::to_string(kDeepest);
     return problem.empty();
   };
+  // The library would take a zero byte for the end of the text, and pass over a byte order mark.
+  if (text.find('\0') != std::string_view::npos) return Error{doing, subject, "not JSON: a zero byte"};
+  if (text.starts_with("\xef\xbb\xbf")) return Error{doing, subject, "not JSON: a byte order mark"};
   try {
     Json parsed = Json::parse(text.begin(), text.end(), watch);
     if (!problem.empty()) return Error{doing, subject, problem};

@@ -160,7 +160,9 @@ std::variant<ApiRequest, ApiFault> parse_request(bool chat, std::string_view bod
                                                  const ApiLimits& limits) {
   if (tokenizer::valid_prefix(body) != body.size()) return api_fault("", "the body is not UTF-8");
   json document = json::parse(body, nullptr, false);
-  if (document.is_discarded()) return api_fault("", "the body is not JSON");
+  // The library takes a zero byte for the end of the body.
+  if (body.find('\0') != std::string_view::npos || document.is_discarded())
+    return api_fault("", "the body is not JSON");
   if (!document.is_object()) return api_fault("", "the body must be a JSON object");
   Fields fields(document);
   if (const auto* model = fields.find("model"); model != nullptr && !model->is_string()) {

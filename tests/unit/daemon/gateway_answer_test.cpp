@@ -277,6 +277,7 @@ TEST(GatewayAnswer, WhatNoEngineShouldSee) {
       {GatewayRig::body("\"model\":7"), "invalid_request"},
       {GatewayRig::body("\"test_bad\":1"), "invalid_request"},
       {std::string(200, '[') + std::string(200, ']'), "invalid_request"},
+      {GatewayRig::body("\"max_tokens\":5") + '\0', "invalid_request"},
       {GatewayRig::body("\"response_format\":{\"type\":\"json_object\"}"), "unsupported_by_profile"},
       {GatewayRig::body("\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{}}"),
        "unsupported_by_profile"},

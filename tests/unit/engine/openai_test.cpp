@@ -95,6 +95,8 @@ TEST(OpenAiRequest, BodiesThatAreNoRequestAreRefused) {
     EXPECT_TRUE(std::holds_alternative<ApiFault>(parse_request(true, body, tokenizer::toy(), kLimits)))
         << body;
   }
+  const std::string zero = std::string(R"({"messages":[{"role":"user","content":"hi"}]})") + '\0';
+  EXPECT_TRUE(std::holds_alternative<ApiFault>(parse_request(true, zero, tokenizer::toy(), kLimits)));
   const std::string deep(100'000, '[');
   EXPECT_TRUE(std::holds_alternative<ApiFault>(parse_request(true, deep, tokenizer::toy(), kLimits)));
 }

@@ -192,6 +192,13 @@ TEST(Index, RefusesPathsAndWrongForms) {
 TEST(StrictJson, RefusesDeepNesting) {
   EXPECT_FALSE(parse_strict(std::string(100, '[') + std::string(100, ']'), "x").ok());
   EXPECT_TRUE(parse_strict(std::string(30, '[') + std::string(30, ']'), "x").ok());
+}
+
+// Found by fuzzing: the library ends at a zero byte, whatever stands behind it.
+TEST(StrictJson, RefusesWhatOtherReadersRefuse) {
+  for (const std::string& text :
+       {std::string("{}\0", 3), std::string("{}\0{\"a\":1}", 10), std::string("\xef\xbb\xbf{}")})
+    EXPECT_FALSE(parse_strict(text, "x").ok());
   const auto large = parse_strict(R"({"a":1e999})", "x");
   ASSERT_FALSE(large.ok());
   EXPECT_EQ(large.error().reason, "a number is larger than a double can hold");

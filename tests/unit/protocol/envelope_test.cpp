@@ -18,6 +18,7 @@ TEST(Envelope, OtherFormsAreNamed) {
   EXPECT_EQ(refusal(""), "not JSON");
   EXPECT_EQ(refusal("{"), "not JSON");
   EXPECT_EQ(refusal("{} x"), "not JSON");
+  EXPECT_EQ(refusal(std::string_view("{}\0x", 4)), "not JSON");
   EXPECT_EQ(refusal("\xff\xfe"), "not JSON");
   EXPECT_EQ(refusal("{\"v\":[1,0],\"type\":\"x\xff\",\"id\":1}"), "not JSON");
   EXPECT_EQ(refusal("[]"), "not a JSON object");
