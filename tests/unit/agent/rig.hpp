@@ -20,12 +20,6 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using protocol::StageState;
 
-inline std::uint16_t free_port() {
-  asio::io_context io;
-  asio::ip::tcp::acceptor acceptor{io, {asio::ip::make_address("127.0.0.1"), 0}};
-  return acceptor.local_endpoint().port();
-}
-
 class AgentTest : public testing::Test {
  public:
   static constexpr auto kLimit = 60s;  // only a broken product reaches it
@@ -35,9 +29,10 @@ class AgentTest : public testing::Test {
         certificates_("lab"),
         leader_(certificates_.context(platform::Role::Leader, "leader")) {
     const platform::TlsFiles agent = certificates_.files(platform::Role::Agent, node_);
-    api_ = free_port();
-    link_ = free_port();
-    relay_ = free_port();
+    const auto ports = platform::free_ports(3);
+    api_ = ports[0];
+    link_ = ports[1];
+    relay_ = ports[2];
     EXPECT_TRUE(platform::make_directories(folder_ / "model").ok());
     tls_lines_ = "[tls]\nca = \"" + agent.ca + "\"\ncertificate = \"" + agent.certificate + "\"\nkey = \"" +
                  agent.key + "\"\n";

@@ -77,20 +77,9 @@ std::string read(const std::string& path) {
   return out.str();
 }
 
-// Two free ports: held until the programs take them would be better, but they cannot be handed over.
-std::uint16_t free_port() {
-  asio::io_context io;
-  asio::ip::tcp::acceptor acceptor(io, {asio::ip::make_address("127.0.0.1"), 0});
-  return acceptor.local_endpoint().port();
-}
-
 class ProgramTest : public testing::Test {
  protected:
-  ProgramTest()
-      : certificates_("lab"),
-        gateway_port_(free_port()),
-        metrics_port_(free_port()),
-        leader_port_(free_port()) {
+  ProgramTest() : certificates_("lab"), ports_(platform::free_ports(3)) {
     const auto made = maker::make_model(folder_ / "model", maker::tiny_model());
     EXPECT_TRUE(made.ok());
     leader_tls_ = certificates_.files(platform::Role::Leader, "leader");
@@ -142,9 +131,8 @@ class ProgramTest : public testing::Test {
   platform::Folder folder_;
   platform::Certificates certificates_;
   platform::TlsFiles leader_tls_;
-  std::uint16_t gateway_port_;
-  std::uint16_t metrics_port_;
-  std::uint16_t leader_port_;
+  std::vector<std::uint16_t> ports_;
+  std::uint16_t gateway_port_ = ports_[0], metrics_port_ = ports_[1], leader_port_ = ports_[2];
 };
 
 TEST_F(ProgramTest, HelpVersionAndBadUsage) {
@@ -232,7 +220,7 @@ TEST_F(ProgramTest, GatewayThatCannotStartIsAnIncidentUntilItCan) {
 TEST_F(ProgramTest, GatewayWithoutATokenizerSaysSo) {
   std::filesystem::remove(folder_ / "model/tokenizer.json");
   EXPECT_EQ(Child(gateway(), log()).exit_code(), 2);
-  EXPECT_NE(read(log()).find("tokenizer.json"), std::string::npos);
+  EXPECT_NE(read(log()).find("tokenizer.json"), std::string::npos) << read(log());
 }
 
 TEST_F(ProgramTest, FullDiskEndsTheLeader) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "platform/channel.hpp"
 #include "platform/clock.hpp"
@@ -27,6 +28,19 @@ using namespace std::chrono_literals;
 
 inline constexpr Duration kSoon = 5s;  // longer than anything here takes, also under sanitizers
 inline constexpr Duration kYear = std::chrono::hours{24 * 365};
+
+// Different from one another: all are held until the last is known. Programs cannot be handed a port that is
+// held.
+inline std::vector<std::uint16_t> free_ports(std::size_t count) {
+  boost::asio::io_context io;
+  std::vector<boost::asio::ip::tcp::acceptor> held;
+  std::vector<std::uint16_t> ports;
+  for (std::size_t i = 0; i < count; ++i) {
+    held.emplace_back(io, boost::asio::ip::tcp::endpoint{boost::asio::ip::make_address("127.0.0.1"), 0});
+    ports.push_back(held.back().local_endpoint().port());
+  }
+  return ports;
+}
 
 // Certificates of one cluster, under one authority of its own.
 class Certificates {
