@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/safetensors/header.hpp"
@@ -14,26 +14,33 @@
 
 namespace troika::model {
 
-// Collects the headers of all shards, then compares.
+// Collects the names of all shards' tensors, then compares. Where index and headers agree, which is nearly
+// always and nearly everywhere, each tensor costs one look into its own shard's names.
 class TensorMap {
  public:
-  void add(const std::string& shard, const safetensors::Header& header);
-  std::uint64_t tensors() const { return tensors_.size() + duplicates_; }
+  void add(const std::string& shard, safetensors::Header header);
+  std::uint64_t tensors() const { return tensors_; }
 
-  // Two shards with the same tensor: DUPLICATE_TENSOR.
-  const std::vector<Finding>& duplicates() const { return duplicate_findings_; }
-  // INDEX_HEADER_DISAGREE (one a shard and kind, with the first tensor and the count), MISSING_SHARD for
-  // shards that only the index names, STALE_TOTAL_SIZE. `absent`: shards without a good header; they have
-  // their own finding.
-  std::vector<Finding> compare(const safetensors::Index& index, const std::string& index_name,
-                               const std::set<std::string, std::less<>>& absent) const;
+  struct Comparison {
+    std::vector<Finding> duplicates;     // DUPLICATE_TENSOR: in two shards
+    std::vector<Finding> disagreements;  // INDEX_HEADER_DISAGREE (one a shard and kind, with the first tensor
+                                         // and the count), MISSING_SHARD for shards that only the index
+                                         // names, STALE_TOTAL_SIZE
+  };
+  // `index`: null where the model has none. `absent`: shards without a good header; they have their own
+  // finding.
+  Comparison compare(const safetensors::Index* index, const std::string& index_name,
+                     const std::set<std::string, std::less<>>& absent) const;
 
  private:
-  safetensors::NameTable tensors_;
-  safetensors::NameTable shards_;
-  std::vector<std::uint32_t> shard_of_;  // by the tensor's number
-  std::uint64_t duplicates_ = 0;
-  std::vector<Finding> duplicate_findings_;
+  struct Shard {
+    std::string name;
+    safetensors::NameTable tensors;
+  };
+  class Comparing;
+
+  std::vector<Shard> shards_;
+  std::uint64_t tensors_ = 0;
   std::uint64_t bytes_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "agent/model/file_check.hpp"
 #include "agent/model/file_reader.hpp"
@@ -106,8 +107,8 @@ class Proof {
       if (cancelled()) return;
       FileFacts& file = facts_.emplace_back(look_at_file(root, name, expected));
       if (file.header) {
-        tensors_.add(name, *file.header);
         experts_.add(*file.header);
+        tensors_.add(name, *std::move(file.header));
         file.header.reset();
       }
       if (file.finding || !plan_.read_bytes) continue;
@@ -130,7 +131,14 @@ class Proof {
   }
 
   Contents compare_contents() {
-    Contents out{tensors_.tensors(), tensors_.duplicates()};
+    Contents out{tensors_.tensors(), {}};
+    std::set<std::string, std::less<>> absent;
+    for (const FileFacts& file : facts_)
+      if (is_shard(file.name) && file.finding) absent.insert(file.name);
+    const auto take = [&out](std::vector<Finding> more) {
+      std::move(more.begin(), more.end(), std::back_inserter(out.findings));
+    };
+    bool compared = false;
     for (const FileFacts& file : facts_) {
       if (!is_index(file.name) || file.path.empty() || other_revision_) continue;
       const auto index = open_index(file);
@@ -139,19 +147,14 @@ class Proof {
                                        "fetch the index again"));
         continue;
       }
-      std::set<std::string, std::less<>> absent;
-      for (FileFacts& shard : facts_) {
-        if (!is_shard(shard.name) || !shard.finding) continue;
-        absent.insert(shard.name);
-        name_first_tensor(*index, *shard.finding);
-      }
-      auto compared = tensors_.compare(*index, file.name, absent);
-      std::move(compared.begin(), compared.end(), std::back_inserter(out.findings));
+      for (FileFacts& shard : facts_)
+        if (absent.count(shard.name) != 0) name_first_tensor(*index, *shard.finding);
+      auto comparison = tensors_.compare(&*index, file.name, absent);
+      take(std::move(comparison.disagreements));
+      if (!std::exchange(compared, true)) take(std::move(comparison.duplicates));
     }
-    if (!other_revision_) {
-      auto checked = check_experts();
-      std::move(checked.begin(), checked.end(), std::back_inserter(out.findings));
-    }
+    if (!compared) take(tensors_.compare(nullptr, {}, absent).duplicates);
+    if (!other_revision_) take(check_experts());
     return out;
   }
 

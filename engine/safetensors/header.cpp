@@ -125,13 +125,15 @@ class HeaderText {
   bool read_shape(Tensor& tensor) {
     if (in_.next() != Kind::Array) return wrong(other_than("shape", in_.next(), Kind::Array));
     if (!in_.enter(Kind::Array)) return broken();
+    shape_.clear();
     while (in_.element()) {
       if (in_.next() != Kind::Unsigned)
         return wrong(other_than("a dimension of shape", in_.next(), Kind::Unsigned));
-      if (tensor.shape.size() == kMostDimensions)
+      if (shape_.size() == kMostDimensions)
         return wrong(HeaderFault{"TooManyDimensions", tensor_, "more than " + figure(kMostDimensions)});
-      if (!in_.number(tensor.shape.emplace_back())) return broken();
+      if (!in_.number(shape_.emplace_back())) return broken();
     }
+    tensor.shape = shape_;
     return !in_.failed() || broken();
   }
 
@@ -157,7 +159,8 @@ class HeaderText {
 
   JsonReader in_;
   Header& header_;
-  std::string tensor_;  // being read; empty: none
+  std::string tensor_;                // being read; empty: none
+  std::vector<std::uint64_t> shape_;  // the last one read
   std::optional<HeaderFault> fault_;
 };
 

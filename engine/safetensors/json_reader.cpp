@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <limits>
 
 namespace troika::safetensors {
 namespace {
@@ -10,6 +11,10 @@ constexpr std::uint64_t kHighBits = 0x8080808080808080;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
+}
+
+bool ends_plain_text(char c) {
+  return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20;
 }
 
 void append_utf8(std::string& out, std::uint32_t point) {
@@ -145,11 +150,15 @@ JsonReader::Kind JsonReader::next() {
       break;
   }
   if (!is_digit(text_[at_])) return Kind::Nothing;
-  std::uint64_t value = 0;
+  const char* const begin = text_.data() + at_;
   const char* const end = text_.data() + text_.size();
-  const auto parsed = std::from_chars(text_.data() + at_, end, value);
-  const bool whole = parsed.ptr == end || (*parsed.ptr != '.' && *parsed.ptr != 'e' && *parsed.ptr != 'E');
-  return parsed.ec == std::errc{} && whole ? Kind::Unsigned : Kind::OtherNumber;
+  const char* behind = begin;
+  while (behind != end && is_digit(*behind))
+    ++behind;
+  if (behind != end && (*behind == '.' || *behind == 'e' || *behind == 'E')) return Kind::OtherNumber;
+  if (behind - begin <= std::numeric_limits<std::uint64_t>::digits10) return Kind::Unsigned;
+  std::uint64_t value = 0;
+  return std::from_chars(begin, behind, value).ec == std::errc{} ? Kind::Unsigned : Kind::OtherNumber;
 }
 
 bool JsonReader::enter(Kind kind) {
@@ -197,17 +206,16 @@ bool JsonReader::string(std::string_view& value) {
   pass_space();
   if (failed() || !take('"')) return fail("a string is expected");
   const std::size_t begin = at_;
-  while (at_ < text_.size()) {
-    const char c = text_[at_];
-    if (c == '"') {
-      value = text_.substr(begin, at_++ - begin);
-      return true;
-    }
-    if (c == '\\') return escaped(value, begin);
-    if (static_cast<unsigned char>(c) < 0x20) return fail("a control character in a string");
-    ++at_;
-  }
-  return fail("the string does not end");
+  const char* const end = text_.data() + text_.size();
+  const char* at = text_.data() + begin;
+  while (at != end && !ends_plain_text(*at))
+    ++at;
+  at_ = static_cast<std::size_t>(at - text_.data());
+  if (at_ == text_.size()) return fail("the string does not end");
+  if (text_[at_] == '\\') return escaped(value, begin);
+  if (text_[at_] != '"') return fail("a control character in a string");
+  value = text_.substr(begin, at_++ - begin);
+  return true;
 }
 
 // The rest of a string of which the first escape stands at at_.
