@@ -3,10 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <memory>
 
 #include "platform/clock.hpp"
 #include "platform/files.hpp"

@@ -210,8 +210,11 @@ protocol::VerifyDone answer_of(const model::ModelProof& proof) {
   answer.cached = proof.cached;
   for (const model::FileProof& one : proof.list)
     if (one.status != "ok") answer.unproven.push_back(one.name);
-  answer.all_proven_but_these =
-      proof.files > 0 && answer.unproven.size() <= protocol::VerifyDone::kMostUnproven;
+  std::size_t bytes = 0;
+  for (const std::string& one : answer.unproven)
+    bytes += one.size();
+  answer.all_proven_but_these = proof.files > 0 && bytes <= protocol::VerifyDone::kMostUnprovenBytes &&
+                                answer.unproven.size() <= protocol::VerifyDone::kMostUnproven;
   if (!answer.all_proven_but_these) answer.unproven.clear();
   return answer;
 }
@@ -244,6 +247,7 @@ protocol::VerifyDone Verification::prove(const std::shared_ptr<Job>& job, model:
                 "use one version of Troika on all machines",
                 {{"leader", question.manifest_digest}, {"here", proof.manifest_digest}}));
   std::move(proof.findings.begin(), proof.findings.end(), std::back_inserter(answer.findings));
+  keep_worst(answer.findings, answer.findings.size(), protocol::kMostFindingsBytes);
   return answer;
 }
 

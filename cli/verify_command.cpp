@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/model/file_reader.hpp"
 #include "agent/model/pin.hpp"
@@ -81,6 +82,7 @@ std::string for_people(const VerifyOptions& options, const model::ModelProof& pr
                       proof.tensors);
   if (proof.cached > 0) text += fmt::format(", {} files unchanged since an earlier proof", proof.cached);
   text += fmt::format(", {} read in {}", bytes_text(proof.bytes), seconds_text(proof.seconds));
+  if (proof.missing.count > 0) text += fmt::format(", {} to be fetched", bytes_text(proof.missing));
   if (proof.seconds > 0 && proof.bytes.count > 0) {
     const double rate = static_cast<double>(proof.bytes.count) / proof.seconds;
     text += fmt::format(", {}/s", bytes_text(Bytes{static_cast<std::uint64_t>(rate)}));
@@ -118,6 +120,21 @@ Result<std::vector<Finding>> told_by_downloader(const std::string& path) {
   return policies::judge_download(text);
 }
 
+// Nothing can be proven; what the downloader wrote may tell why.
+int without_manifest(const Finding& why, std::vector<Finding> told, bool json) {
+  if (told.empty()) return complain(why, kCannotTell, json);
+  told.push_back(why);
+  worst_first(told);
+  if (json) {
+    print(document(report(told, {})));
+  } else {
+    const Style style = style_of(STDOUT_FILENO);
+    for (const Finding& one : told)
+      print(render_finding(one, style));
+  }
+  return troika::exit_status(verdict_of(told));
+}
+
 int verify(const VerifyOptions& options) {
   const auto told = told_by_downloader(options.fetch_log);
   if (!told.ok())
@@ -128,8 +145,8 @@ int verify(const VerifyOptions& options) {
   const auto manifest = manifest_for(options, pinned_by);
   if (!manifest.ok()) {
     if (options.manifest.empty())
-      return complain(finding(Code::CANNOT_TELL, "", options.directory, manifest.error().message()),
-                      kCannotTell, options.json);
+      return without_manifest(finding(Code::CANNOT_TELL, "", options.directory, manifest.error().message()),
+                              *told, options.json);
     return complain(finding(Code::MANIFEST_INVALID, "", options.manifest, manifest.error().message()), kUsage,
                     options.json);
   }
@@ -152,7 +169,8 @@ int verify(const VerifyOptions& options) {
   }
   tell_health(record.get());
   // An old log beside a tree that is whole tells nothing.
-  if (proof.missing > Bytes{0}) proof.findings.insert(proof.findings.end(), told->begin(), told->end());
+  if (proof.files < manifest->files.size())
+    proof.findings.insert(proof.findings.end(), told->begin(), told->end());
   worst_first(proof.findings);
   if (const int signal = interrupted_by(); signal != 0) {
     complain(finding(Code::CANNOT_TELL, "", options.directory, "interrupted before every byte was read"),

@@ -13,7 +13,7 @@ struct Reason {
   std::array<std::string_view, 12> told_by;  // any of these in a line
 };
 
-// Texts of huggingface_hub 0.23 to 1.26, hf_xet 1.5, requests, httpx, curl and rsync.
+// Texts of huggingface_hub 0.23 to 1.26, hf_xet 1.5, requests, httpx and rsync.
 constexpr std::array kReasons{
     Reason{Code::DISK_FULL,
            "the downloader found no room on the disk",
@@ -81,8 +81,9 @@ std::vector<Finding> judge_download(std::string_view text) {
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < kReasons.size(); ++i) {
     if (last[i].empty()) continue;
-    findings.push_back(finding(kReasons[i].code, {}, "download", kReasons[i].message, kReasons[i].remedy,
-                               {{"line", std::string(last[i].substr(0, kLongestLine))}}));
+    const std::string line(last[i].substr(0, kLongestLine));
+    findings.push_back(finding(kReasons[i].code, {}, "download", kReasons[i].message + (": " + line),
+                               kReasons[i].remedy, {{"line", line}}));
   }
   if (!wrong_size.empty()) {
     std::string file = file_in_brackets(wrong_size);
@@ -122,15 +123,17 @@ std::optional<Finding> judge_room(const std::string& directory, const DiskRoom& 
                    "whether the missing " + std::to_string(room.missing.count) +
                        " bytes fit on the disk of " + directory + ": its free space could not be asked for",
                    "df " + directory, {{"missing_bytes", signed_of(room.missing)}});
-  const bool fits = room.free->count >= needed.count || room.bad.count >= needed.count - room.free->count;
-  if (fits) return std::nullopt;
-  const Bytes lacking{needed.count - room.free->count - room.bad.count};
+  if (room.free->count >= needed.count) return std::nullopt;
+  const Bytes lacking{needed.count - room.free->count};
+  const std::string remedy = room.bad.count >= lacking.count
+                                 ? "remove the bad copies first (" + std::to_string(room.bad.count) +
+                                       " bytes): a downloader keeps them until the new ones are whole"
+                                 : "free the space first: a copy into a full disk looks like one that hangs";
   return finding(Code::DISK_FULL, {}, "download",
                  "to fetch the missing " + std::to_string(room.missing.count) + " bytes the disk of " +
                      directory + " has " + std::to_string(lacking.count) + " bytes too few (" +
-                     std::to_string(room.free->count) + " are free, " + std::to_string(room.bad.count) +
-                     " more in the bad copies; 5 % are held in reserve)",
-                 "free the space first: a copy into a full disk looks like one that hangs",
+                     std::to_string(room.free->count) + " are free; 5 % are held in reserve)",
+                 remedy,
                  {{"missing_bytes", signed_of(room.missing)},
                   {"needed_bytes", signed_of(needed)},
                   {"free_bytes", signed_of(*room.free)},

@@ -22,8 +22,8 @@ std::vector<Finding> judge_download(std::string_view text);
 bool must_be_fetched(Code code);
 
 struct DiskRoom {
-  Bytes missing;              // of files that must be fetched
-  Bytes bad;                  // that such files take now: fetching replaces them
+  Bytes missing;  // of files that must be fetched
+  Bytes bad;      // that such files take now; a downloader keeps them until the new ones are whole
   std::optional<Bytes> free;  // for users that are not root; nothing: it could not be asked for
 };
 // DISK_FULL where what is missing and 5 % (mode 9) do not fit; CANNOT_TELL where that is not known. What is

@@ -239,6 +239,7 @@ struct VerifyDone {
       unproven;  // files of the manifest whose bytes are not proven, at most kMostUnproven
   bool all_proven_but_these = false;  // false: of the files that are not named nothing can be said
   static constexpr std::size_t kMostUnproven = 256;
+  static constexpr std::size_t kMostUnprovenBytes = 128u << 10;  // of their names
   TROIKA_FIELDS(VerifyDone, "verify_done") {
     v.required("request", m.request);
     v.required("manifest_digest", m.manifest_digest);

@@ -25,6 +25,8 @@ inline constexpr std::uint32_t kMinorVersion = 0;
 
 // A frame of a message is at most this long; a manifest of 46 files without block digests is about 8 KiB.
 inline constexpr Bytes kMaxMessage{4u << 20};
+// Of the findings in one message, as JSON (keep_worst): the rest has room beside them.
+inline constexpr std::size_t kMostFindingsBytes = 3u << 20;
 // A raw frame (relay bodies) is at most this long.
 inline constexpr Bytes kMaxRawFrame{64u << 10};
 

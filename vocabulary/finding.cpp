@@ -16,6 +16,24 @@ constexpr std::array kCodes{
 #undef CODE
 };
 
+// At most: as control characters and others than ASCII are written when they are escaped.
+std::size_t bytes_as_json(std::string_view text) {
+  std::size_t sum = 0;
+  for (const char c : text)
+    sum += c == '"' || c == '\\' ? 2 : c >= 0x20 && c < 0x7f ? 1 : 6;
+  return sum;
+}
+std::size_t bytes_as_json(const Finding& finding) {
+  constexpr std::size_t kOfFrame = 256, kOfValue = 64;
+  std::size_t sum = kOfFrame + bytes_as_json(finding.node) + bytes_as_json(finding.subject) +
+                    bytes_as_json(finding.message) + bytes_as_json(finding.remedy);
+  for (const auto& [key, value] : finding.evidence) {
+    sum += kOfValue + bytes_as_json(key);
+    if (const auto* text = std::get_if<std::string>(&value)) sum += bytes_as_json(*text);
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::string_view name(Code code) {
@@ -73,13 +91,31 @@ Result<Verdict> parse_verdict(std::string_view text) {
 
 Finding finding(Code code, std::string node, std::string subject, std::string message, std::string remedy,
                 Evidence evidence) {
-  return Finding{code,
-                 usual_severity(code),
-                 std::move(node),
-                 std::move(subject),
-                 std::move(message),
-                 std::move(evidence),
-                 std::move(remedy)};
+  return clipped(Finding{code, usual_severity(code), std::move(node), std::move(subject), std::move(message),
+                         std::move(evidence), std::move(remedy)});
+}
+
+Finding clipped(Finding finding) {
+  const auto clip = [](std::string& text, std::size_t longest) { text = clipped(std::move(text), longest); };
+  clip(finding.node, kLongestSubject);
+  clip(finding.subject, kLongestSubject);
+  clip(finding.message, kLongestText);
+  clip(finding.remedy, kLongestText);
+  for (auto& [key, value] : finding.evidence) {
+    clip(key, kLongestSubject);
+    if (auto* text = std::get_if<std::string>(&value)) clip(*text, kLongestText);
+  }
+  return finding;
+}
+
+std::string clipped(std::string text, std::size_t longest) {
+  constexpr std::string_view kMore = "...";
+  if (text.size() <= longest) return text;
+  std::size_t end = longest - kMore.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)  // not within a character
+    --end;
+  text.resize(end);
+  return text.append(kMore);
 }
 
 Verdict verdict_of(const Finding& finding) {
@@ -98,6 +134,21 @@ Verdict verdict_of(const std::vector<Finding>& findings) {
 void worst_first(std::vector<Finding>& findings) {
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return verdict_of(a) > verdict_of(b); });
+}
+
+std::string short_name(std::string_view name) {
+  return clipped(std::string(name.substr(0, kLongestSubject + 1)), kLongestSubject);
+}
+
+void keep_worst(std::vector<Finding>& findings, std::size_t most, std::size_t bytes) {
+  worst_first(findings);
+  std::size_t kept = 0, sum = 0;
+  while (kept < std::min(most, findings.size())) {
+    sum += bytes_as_json(findings[kept]);
+    if (kept > 0 && sum > bytes) break;
+    ++kept;
+  }
+  findings.resize(kept);
 }
 
 int exit_status(Verdict verdict) {

@@ -1,6 +1,7 @@
 // What a detector says: one code on one subject, with its evidence and what to do.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,9 +42,19 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
-// A finding of the code's usual severity.
+// Longest texts of a finding, in bytes. What is longer is cut off and ends with "...": names in files that
+// anybody may have written can have a hundred million.
+inline constexpr std::size_t kLongestSubject = 1024;
+inline constexpr std::size_t kLongestText = 4096;  // message, remedy, and each text of the evidence
+std::string clipped(std::string text, std::size_t longest);
+// A name out of a file, as part of a message: at most kLongestSubject bytes.
+std::string short_name(std::string_view name);
+
+// A finding of the code's usual severity, its texts clipped.
 Finding finding(Code code, std::string node, std::string subject, std::string message,
                 std::string remedy = {}, Evidence evidence = {});
+// One that came from elsewhere.
+Finding clipped(Finding finding);
 
 // The verdict of a report. The worst of its findings: error, then cannot_tell, then warning, then ok.
 enum class Verdict { Ok, Warning, CannotTell, Error };
@@ -53,6 +64,8 @@ Verdict verdict_of(const std::vector<Finding>& findings);
 Verdict verdict_of(const Finding& finding);
 // Before a list is cut: what decides the verdict stays. Equal ones keep their order.
 void worst_first(std::vector<Finding>& findings);
+// The worst of them: at most `most`, which as JSON have at most `bytes` together. One is kept in any case.
+void keep_worst(std::vector<Finding>& findings, std::size_t most, std::size_t bytes);
 
 // Exit status of `troika` for a verdict: 0 ok and warning, 1 error, 4 cannot tell.
 int exit_status(Verdict verdict);

@@ -41,11 +41,12 @@ Finding of_body(const std::string& name, const Body& body, std::uint64_t bytes,
 
 Finding of_header(const std::string& name, const safetensors::HeaderFault& fault, std::uint64_t bytes,
                   const ManifestFile& expected) {
+  const safetensors::HeaderFault told{fault.rule, short_name(fault.tensor), short_name(fault.detail)};
   Evidence evidence{{"rule", fault.rule},
-                    {"tensor", fault.tensor},
+                    {"tensor", told.tensor},
                     {"bytes", signed_of(bytes)},
                     {"expected_bytes", signed_of(expected.bytes.count)}};
-  return finding(Code::CORRUPT_HEADER, {}, name, name + ": " + fault.text(), "fetch the file again",
+  return finding(Code::CORRUPT_HEADER, {}, name, name + ": " + told.text(), "fetch the file again",
                  std::move(evidence));
 }
 

@@ -165,7 +165,7 @@ struct Nvfp4Experts::Faults {
   void add(const std::string& kind, std::string_view linear, Part part, const std::string& how) {
     One& one = by_kind[kind + kSuffixes[part]];
     if (one.count++ > 0) return;
-    one.first = std::string(linear) + "." + kSuffixes[part];
+    one.first = short_name(linear) + "." + kSuffixes[part];
     one.how = how;
   }
 };
@@ -238,7 +238,7 @@ std::vector<Finding> Nvfp4Experts::contradicted(const Claim& claim) const {
                                    [](const Linear& linear) { return linear[Weight].there; });
   if (!claim.experts || !weights || (claim.in_linears && anywhere_)) return {};
   return {quant_config("config.json says that the routed experts are NVFP4, and " +
-                           std::string(names_.name(0)) + " and all others are not",
+                           short_name(names_.name(0)) + " and all others are not",
                        "fetch config.json and the shards of one revision")};
 }
 
@@ -256,9 +256,9 @@ std::vector<Finding> Nvfp4Experts::check(const std::optional<std::string>& confi
   std::vector<Finding> findings;
   if (!claim.missing.empty())
     findings.push_back(quant_config(
-        "the routed experts are NVFP4 (" + std::string(names_.name(*first)) +
+        "the routed experts are NVFP4 (" + short_name(names_.name(*first)) +
             "), and the engine would not know: " + claim.missing + "; it needs " + kFields,
-        "fetch config.json of the same revision again", {{"linear", std::string(names_.name(*first))}}));
+        "fetch config.json of the same revision again", {{"linear", short_name(names_.name(*first))}}));
   for (const auto& [kind, one] : faults.by_kind) {
     const std::string more =
         one.count > 1 ? " (and " + std::to_string(one.count - 1) + " more in the same way)" : "";

@@ -22,6 +22,13 @@ namespace {
 constexpr std::size_t kLargestIndex = 256u << 20;  // 135,000 tensors take 12 MB
 constexpr std::size_t kLargestConfig = 16u << 20;
 constexpr std::size_t kMostFindings = 256;
+constexpr std::size_t kMostIndexes = 4;          // of one folder
+constexpr std::uint64_t kMostTensors = 8 << 20;  // their names take some 1 GB
+
+// "" or ending with '/'.
+std::string folder_of(std::string_view name) {
+  return std::string(name.substr(0, name.rfind('/') + 1));
+}
 
 class Proof {
  public:
@@ -64,8 +71,7 @@ class Proof {
     if (!proof_.cancelled && !all_known) contents_ = compare_contents();
     if (proof_.cancelled) return;
     proof_.tensors = contents_.tensors;
-    for (const Finding& one : contents_.findings)
-      add(one);
+    proof_.findings.insert(proof_.findings.end(), contents_.findings.begin(), contents_.findings.end());
     read_all();
     if (!proof_.cancelled && !other_revision_) judge_room(*root);
     if (!all_known) remember_contents();
@@ -107,9 +113,7 @@ class Proof {
       if (cancelled()) return;
       FileFacts& file = facts_.emplace_back(look_at_file(root, name, expected));
       if (file.header) {
-        experts_.add(*file.header);
-        tensors_.add(name, *std::move(file.header));
-        file.header.reset();
+        add_tensors(file);
       }
       if (file.finding || !plan_.read_bytes) continue;
       // What the header said is of the bytes that the record knows only if the file did not change between.
@@ -117,6 +121,25 @@ class Proof {
       if (known && known->stamp == file.stamp && stands_for(*known, expected))
         known_.emplace(name, *std::move(known));
     }
+  }
+
+  void add_tensors(FileFacts& file) {
+    auto header = *std::move(file.header);
+    file.header.reset();
+    tensors_ += header.names.size();
+    if (tensors_ > kMostTensors) {
+      if (!file.finding)
+        file.finding =
+            finding(Code::CANNOT_TELL, {}, file.name,
+                    "the shards up to " + file.name + " have more than " + std::to_string(kMostTensors) +
+                        " tensors together: their names are not compared",
+                    "look at the headers of the shards");
+      return;
+    }
+    experts_.add(header);
+    std::string folder = folder_of(file.name);
+    TensorMap& map = folders_.try_emplace(folder, folder).first->second;
+    map.add(file.name.substr(folder.size()), std::move(header));
   }
 
   void look_for_strays(const ModelRoot& root) {
@@ -130,47 +153,69 @@ class Proof {
     std::move(strays.findings.begin(), strays.findings.end(), std::back_inserter(proof_.findings));
   }
 
+  // Index and headers, each folder by itself: an index names shards of its own. Then the configuration.
   Contents compare_contents() {
-    Contents out{tensors_.tensors(), {}};
-    std::set<std::string, std::less<>> absent;
-    for (const FileFacts& file : facts_)
-      if (is_shard(file.name) && file.finding) absent.insert(file.name);
+    Contents out{tensors_, {}};
     const auto take = [&out](std::vector<Finding> more) {
       std::move(more.begin(), more.end(), std::back_inserter(out.findings));
     };
-    bool compared = false;
-    for (const FileFacts& file : facts_) {
-      if (!is_index(file.name) || file.path.empty() || other_revision_) continue;
-      const auto index = open_index(file);
-      if (!index.ok()) {
-        out.findings.push_back(finding(Code::INDEX_HEADER_DISAGREE, {}, file.name, index.error().message(),
-                                       "fetch the index again"));
-        continue;
-      }
-      for (FileFacts& shard : facts_)
-        if (absent.count(shard.name) != 0) name_first_tensor(*index, *shard.finding);
-      auto comparison = tensors_.compare(&*index, file.name, absent);
-      take(std::move(comparison.disagreements));
-      if (!std::exchange(compared, true)) take(std::move(comparison.duplicates));
+    for (const FileFacts& file : facts_)
+      if (is_index(file.name)) folders_.try_emplace(folder_of(file.name), folder_of(file.name));
+    for (const auto& [folder, tensors] : folders_) {
+      const auto absent = absent_of(folder);
+      take(tensors.compare(indexes_of(folder, absent, out.findings), absent));
     }
-    if (!compared) take(tensors_.compare(nullptr, {}, absent).duplicates);
     if (!other_revision_) take(check_experts());
     return out;
   }
 
-  std::vector<Finding> check_experts() const {
+  // Shards without a good header, by their names in the folder.
+  std::set<std::string, std::less<>> absent_of(const std::string& folder) const {
+    std::set<std::string, std::less<>> absent;
+    for (const FileFacts& file : facts_)
+      if (is_shard(file.name) && file.finding && folder_of(file.name) == folder)
+        absent.insert(file.name.substr(folder.size()));
+    return absent;
+  }
+
+  std::vector<NamedIndex> indexes_of(const std::string& folder,
+                                     const std::set<std::string, std::less<>>& absent,
+                                     std::vector<Finding>& findings) {
+    std::vector<NamedIndex> indexes;
+    for (FileFacts& file : facts_) {
+      if (!is_index(file.name) || folder_of(file.name) != folder || other_revision_) continue;
+      if (indexes.size() == kMostIndexes) {
+        findings.push_back(finding(Code::CANNOT_TELL, {}, file.name,
+                                   file.name + " is not compared: its folder has more than " +
+                                       std::to_string(kMostIndexes) + " indexes",
+                                   "pin the model without the indexes that its engine does not read"));
+        break;
+      }
+      const auto text = text_of(file, kLargestIndex);
+      if (!text) continue;
+      auto index = safetensors::parse_index(*text, file.name);
+      if (!index.ok()) {
+        findings.push_back(finding(Code::INDEX_HEADER_DISAGREE, {}, file.name, index.error().message(),
+                                   "fetch the index again"));
+        continue;
+      }
+      for (FileFacts& shard : facts_)
+        if (shard.name.starts_with(folder) && absent.count(shard.name.substr(folder.size())) != 0)
+          name_first_tensor(*index, shard.name.substr(folder.size()), *shard.finding);
+      indexes.push_back({file.name, *std::move(index)});
+    }
+    return indexes;
+  }
+
+  std::vector<Finding> check_experts() {
     const bool complete = std::none_of(facts_.begin(), facts_.end(), [](const FileFacts& file) {
       return is_shard(file.name) && file.finding;
     });
     const auto config = std::find_if(facts_.begin(), facts_.end(),
                                      [](const FileFacts& file) { return file.name == "config.json"; });
     if (config == facts_.end()) return experts_.check(std::nullopt, complete);
-    if (config->finding) return {};  // it has that finding already
-    auto text = text_of(*config, kLargestConfig);
-    if (!text.ok())
-      return {finding(Code::CANNOT_TELL, {}, config->name,
-                      "whether it suits the tensors: " + text.error().message(), "verify again")};
-    return experts_.check(std::optional{*std::move(text)}, complete);
+    const auto text = text_of(*config, kLargestConfig);
+    return text ? experts_.check(text, complete) : std::vector<Finding>{};
   }
 
   // Of bytes that are all proven, and were the same when they were compared and when they were read.
@@ -182,23 +227,34 @@ class Proof {
       plan_.crew.memory.record->put_contents(proof_.manifest_digest, contents_);
   }
 
-  static Result<safetensors::Index> open_index(const FileFacts& file) {
-    TROIKA_TRY(text, text_of(file, kLargestIndex));
-    return safetensors::parse_index(text, file.name);
+  // As it was when it was looked at first, and is still. Nothing: the file has a finding, by now.
+  std::optional<std::string> text_of(FileFacts& file, std::size_t largest) {
+    if (file.finding) return std::nullopt;
+    const auto spoilt = [&](Finding why) {
+      file.finding = std::move(why);
+      known_.erase(file.name);
+      return std::nullopt;
+    };
+    if (file.bytes > largest)
+      return spoilt(finding(Code::CANNOT_TELL, {}, file.name,
+                            file.name + " is larger than " + std::to_string(largest) +
+                                " bytes: what it says is not compared with the tensors",
+                            "look whether it is the right file"));
+    const auto reader = FileReader::open(file.path);
+    if (!reader.ok()) return spoilt(unreadable(file.name, reader.error()));
+    auto text = reader->read_at(0, file.bytes);
+    if (!text.ok()) return spoilt(unreadable(file.name, text.error()));
+    const auto after = reader->stamp_now();
+    if (!(reader->stamp() == file.stamp) || !after.ok() || !(*after == file.stamp) ||
+        text->size() != file.bytes)
+      return spoilt(changed_while_read(file.name));
+    return *std::move(text);
   }
 
-  // As it was when it was looked at first.
-  static Result<std::string> text_of(const FileFacts& file, std::size_t largest) {
-    TROIKA_TRY(reader, FileReader::open(file.path));
-    if (!(reader.stamp() == file.stamp)) return Error{"read", file.name, "it has just changed"};
-    if (reader.stamp().bytes > largest)
-      return Error{"read", file.name, "larger than " + std::to_string(largest) + " bytes"};
-    return reader.read_at(0, reader.stamp().bytes);
-  }
-
-  static void name_first_tensor(const safetensors::Index& index, Finding& missing) {
+  // `shard`: the missing one, as the index names it.
+  static void name_first_tensor(const safetensors::Index& index, const std::string& shard, Finding& missing) {
     if (missing.code != Code::MISSING_SHARD) return;
-    const std::string first(index.first_tensor_of(missing.subject));
+    const std::string first = short_name(index.first_tensor_of(shard));
     if (first.empty()) return;
     missing.message += "; its first tensor is " + first;
     missing.evidence.emplace_back("first_tensor", first);
@@ -292,7 +348,8 @@ class Proof {
   ProofProgress progress_at_;
   std::vector<FileFacts> facts_;
   std::map<std::string, policies::Remembered> known_;  // by name: files that need not be read
-  TensorMap tensors_;
+  std::map<std::string, TensorMap> folders_;           // by folder: "" or ending with '/'
+  std::uint64_t tensors_ = 0;                          // of all shards
   Nvfp4Experts experts_;
   Contents contents_;
   std::optional<Finding> room_;  // for what must be fetched

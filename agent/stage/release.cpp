@@ -22,10 +22,12 @@ std::string pid_list(const std::vector<platform::ProcessId>& processes) {
   return out;
 }
 
-Finding cannot_tell(const ReleaseQuery& query, const std::string& what) {
+Finding cannot_tell(const ReleaseQuery& query, const std::string& what,
+                    const std::string& remedy =
+                        "give the agent the right to look into /proc (root, or "
+                        "CAP_SYS_PTRACE; no hidepid)") {
   return finding(Code::CANNOT_TELL, query.node, "release of " + text(query.key),
-                 "cannot tell whether " + text(query.key) + " is released: " + what,
-                 "give the agent the right to look into /proc (root, or CAP_SYS_PTRACE; no hidepid)");
+                 "cannot tell whether " + text(query.key) + " is released: " + what, remedy);
 }
 
 void look_at_ports(const ReleaseQuery& query, Release& release) {
@@ -57,7 +59,9 @@ void sweep_shared_memory(const ReleaseQuery& query, Release& release) {
   const auto names = platform::list_directory(kSharedMemory, platform::Absent::Empty);
   if (!names.ok()) {
     release.verdict = Release::Verdict::CannotTell;
-    release.findings.push_back(cannot_tell(query, names.error().message()));
+    release.findings.push_back(
+        cannot_tell(query, names.error().message(),
+                    std::string("give the agent's user the right to list ") + kSharedMemory));
     return;
   }
   for (const std::string& name : *names) {

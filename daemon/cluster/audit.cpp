@@ -5,17 +5,9 @@
 #include <utility>
 
 #include "daemon/cluster/mapping.hpp"
-#include "protocol/codec.hpp"
 #include "vocabulary/time.hpp"
 
 namespace troika::daemon {
-namespace {
-
-// Of a message, but for what a number more or less takes.
-constexpr Bytes kMostReply{protocol::kMaxMessage.count - 1024};
-
-}  // namespace
-
 void Audit::asked(const std::string& node, Instant now) {
   Seen& seen = nodes_[node];
   seen.line.node = node;
@@ -66,7 +58,8 @@ void Audit::answered(const std::string& node, protocol::VerifyDone proof) {
   line.seconds = proof.seconds;
   line.done = line.total;
   line.files_done = line.files_total;
-  seen->findings = std::move(proof.findings);
+  for (Finding& one : proof.findings)
+    seen->findings.push_back(clipped(std::move(one)));
 }
 
 void Audit::tick(Instant now) {
@@ -99,8 +92,7 @@ protocol::AuditReply Audit::reply() const {
   worst_first(reply.findings);
   if (reply.findings.size() > kMostFindings) reply.findings.resize(kMostFindings);
   policies::tell_good_copies(reply.findings, copies);
-  while (protocol::encode(reply, 0).size() > kMostReply.count)
-    reply.findings.resize(reply.findings.size() / 2);
+  keep_worst(reply.findings, kMostFindings, protocol::kMostFindingsBytes);
   return reply;
 }
 

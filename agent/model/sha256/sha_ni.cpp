@@ -34,8 +34,8 @@ TROIKA_SHA_NI void store(const Lane& lane, std::uint32_t* state) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(state + 4), _mm_shuffle_epi32(efgh, 0x1B));
 }
 
-// Step n of 16 has the words 4n to 4n+3 in words[n % 4]. This makes the next step's, and begins those of the
-// third after it.
+// Step n of 16 has the words 4n to 4n+3 in words[n % 4]: the first four steps load theirs, the others' are
+// made by the step before each, and were begun two steps earlier than that.
 template <int step>
 TROIKA_SHA_NI void schedule(Lane& lane, const unsigned char* block) {
   __m128i* const w = lane.words;

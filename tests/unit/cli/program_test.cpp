@@ -102,7 +102,6 @@ TEST(TroikaVerify, ARecordThatIsNoneIsToldAndLeftAlone) {
   EXPECT_EQ(content_of(folder / "state/proofs.sqlite"), "a letter to my aunt, which nobody may overwrite");
 }
 
-// Without a directory it is the cluster that is meant.
 // A22 (mode 7): a downloader that hides its reason. Nothing is said of a log beside a tree that is whole.
 TEST(TroikaVerify, TellsWhyFilesAreMissing) {
   const Folder folder, model;
@@ -130,6 +129,28 @@ TEST(TroikaVerify, TellsWhyFilesAreMissing) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
 }
 
+// Where nothing can be proven, what the downloader wrote is all the more wanted.
+TEST(TroikaVerify, TellsWhyTheDirectoryIsMissing) {
+  const Folder folder, model;
+  const std::string manifest = folder / "manifest.json", log = folder / "fetch.log";
+  write(model / "model.safetensors", a_shard());
+  write(manifest, troika(folder, "manifest create --name org/m --model " + model.path()).out);
+  write(log, "401 Client Error\n");
+  for (const std::string& arguments :
+       {std::string("--model /nowhere --manifest ") + manifest, "--model " + model.path()}) {
+    const Ran ran = troika(folder, "verify " + arguments + " --json --fetch-log " + log);
+    EXPECT_EQ(ran.status, kWrong) << ran.err;
+    std::set<std::string> found;
+    for (const auto& finding : nlohmann::json::parse(ran.out)["findings"])
+      found.insert(finding["code"]);
+    EXPECT_EQ(found.count("FETCH_AUTH"), 1u) << arguments << ran.out;
+    EXPECT_EQ(found.size(), 2u) << ran.out;
+    EXPECT_NE(troika(folder, "verify " + arguments + " --fetch-log " + log).out.find("401 Client"),
+              std::string::npos);
+  }
+}
+
+// Without a directory it is the cluster that is meant.
 TEST(TroikaVerify, OfEveryNodeNeedsALeader) {
   const Folder folder;
   const Ran ran = troika(folder, "verify --deep --json --socket " + folder.path() + "/none.sock");

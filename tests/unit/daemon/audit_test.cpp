@@ -156,5 +156,21 @@ TEST_F(AuditTest, AReplyFitsAMessageHoweverMuchIsWrong) {
   EXPECT_LT(protocol::encode(reply(), 1).size(), protocol::kMaxMessage.count);
 }
 
+// One finding as large as a message may be: the verdict must not go with it.
+TEST_F(AuditTest, AReplyKeepsItsVerdictWhateverItsTexts) {
+  ASSERT_TRUE(rig_.leader().begin_audit(false).ok());
+  for (const char* name : {"n1", "n2", "n3", "n4"}) {
+    protocol::VerifyDone proof;
+    proof.request = asked(name).request;
+    const std::string text(4'000'000, '\1');
+    if (name == std::string("n2"))
+      proof.findings.push_back(
+          {Code::HASH_MISMATCH, Severity::Error, name, text, text, {{"tensor", text}}, text});
+    rig_.say(agents_[name], protocol::AuditDone{proof});
+  }
+  EXPECT_EQ(verdict_of(reply().findings), Verdict::Error);
+  EXPECT_LT(protocol::encode(reply(), 1).size(), protocol::kMaxMessage.count);
+}
+
 }  // namespace
 }  // namespace troika::daemon

@@ -289,6 +289,35 @@ TEST_F(ShardSet, ATensorInTwoShards) {
   EXPECT_EQ(f.subject, "t1");
 }
 
+// Some models are published twice in one tree, the other format in a folder with its own index.
+TEST_F(ShardSet, AnIndexIsOfItsOwnFolder) {
+  shards(2, 2, true, true);
+  put("model.safetensors.index.json", index(2, 2));
+  ASSERT_EQ(::mkdir(path("original").c_str(), 0755), 0);
+  for (int i = 1; i <= 2; ++i)
+    put("original/" + name(i, 2), one_tensor("t" + std::to_string(i)));
+  put("original/model.safetensors.index.json", index(2, 2));
+  EXPECT_TRUE(prove().findings.empty());
+  put("original/model.safetensors.index.json", index(3, 3));
+  const ModelProof proof = prove();
+  bool named = false;
+  for (const Finding& one : proof.findings) {
+    EXPECT_TRUE(one.subject.starts_with("original/") || evidence(one, "shard").starts_with("original/"))
+        << one.message;
+    named = named || (one.code == Code::MISSING_SHARD && one.subject == "original/" + name(3, 3));
+  }
+  EXPECT_TRUE(named);
+}
+
+// The cause is the file's own finding, not what its bytes make of the index.
+TEST_F(ShardSet, AnIndexOfOtherBytesIsNotCompared) {
+  shards(2, 2, true, true);
+  put_wrong("model.safetensors.index.json", "<!DOCTYPE html><html>504</html>", index(2, 2));
+  EXPECT_EQ(only_error().code, Code::HTML_BODY);
+  put_wrong("model.safetensors.index.json", index(2, 2).substr(0, 40), index(2, 2));
+  EXPECT_EQ(only_error().code, Code::PARTIAL);
+}
+
 TEST_F(ShardSet, AStaleTotalIsNoFault) {
   shards(1, 1, true, true);
   put("model.safetensors.index.json",

@@ -25,13 +25,19 @@ safetensors::Header header_of(const std::set<std::string>& tensors) {
   return safetensors::parse_header(json + "}");
 }
 
-safetensors::Index index_of(const Listed& listed) {
+NamedIndex index_of(const Listed& listed, const std::string& name = "index") {
   std::string json;
   for (const auto& [tensor, shard] : listed)
     json += (json.empty() ? "\"" : ",\"") + tensor + "\":\"" + shard + "\"";
-  auto index = safetensors::parse_index(R"({"weight_map":{)" + json + "}}", "index");
+  auto index = safetensors::parse_index(R"({"weight_map":{)" + json + "}}", name);
   EXPECT_TRUE(index.ok()) << json;
-  return *std::move(index);
+  return {name, *std::move(index)};
+}
+
+std::vector<NamedIndex> only(NamedIndex index) {
+  std::vector<NamedIndex> all;
+  all.push_back(std::move(index));
+  return all;
 }
 
 struct Reckoning {
@@ -83,19 +89,15 @@ std::int64_t tensors_in(const Finding& finding) {
   return 0;
 }
 
-Reckoning told(const TensorMap::Comparison& comparison) {
+Reckoning told(const std::vector<Finding>& findings) {
   Reckoning out;
-  for (const Finding& one : comparison.disagreements) {
-    if (one.code == Code::MISSING_SHARD) {
-      out.disagreements["MISSING_SHARD " + one.subject] = tensors_in(one);
-      continue;
-    }
-    EXPECT_EQ(one.code, Code::INDEX_HEADER_DISAGREE);
+  for (const Finding& one : findings) {
+    if (one.code == Code::DUPLICATE_TENSOR) ++out.duplicates;
+    if (one.code == Code::MISSING_SHARD) out.disagreements["MISSING_SHARD " + one.subject] = tensors_in(one);
     for (const char* how : {"not in its header", "in another shard", "not in the index"})
-      if (one.message.ends_with(how))
+      if (one.code == Code::INDEX_HEADER_DISAGREE && one.message.ends_with(how))
         out.disagreements[std::string(how) + " " + text_in(one, "shard")] = tensors_in(one);
   }
-  out.duplicates = static_cast<std::int64_t>(comparison.duplicates.size());
   return out;
 }
 
@@ -121,15 +123,14 @@ TEST(Index, EveryDifferenceIsCountedOnce) {
     if (upto(1) == 0) absent.insert("4.safetensors");
     for (const std::string& tensor : names)
       if (const int at = upto(5); at != 0) listed[tensor] = std::to_string(at) + ".safetensors";
-    const auto index = index_of(listed);
-    const Reckoning expected = plainly(shards, listed, absent),
-                    found = told(map.compare(&index, "index", absent));
+    const Reckoning expected = plainly(shards, listed, absent);
+    const Reckoning found = told(map.compare(only(index_of(listed)), absent));
     ASSERT_EQ(found.disagreements, expected.disagreements) << "round " << round;
     ASSERT_EQ(found.duplicates, expected.duplicates) << "round " << round;
     ASSERT_EQ(map.tensors(), tensors);
-    EXPECT_EQ(static_cast<std::int64_t>(map.compare(nullptr, {}, absent).duplicates.size()),
-              expected.duplicates);
-    EXPECT_TRUE(map.compare(nullptr, {}, absent).disagreements.empty());
+    const Reckoning without = told(map.compare({}, absent));
+    EXPECT_EQ(without.duplicates, expected.duplicates);
+    EXPECT_TRUE(without.disagreements.empty());
     with_all += expected.disagreements.size() >= 4 && expected.duplicates > 0 ? 1 : 0;
   }
   EXPECT_GT(with_all, 10);  // the worlds are of many kinds
@@ -139,12 +140,59 @@ TEST(Index, ATensorInTwoShardsIsToldInTheirOrder) {
   TensorMap map;
   map.add("1.safetensors", header_of({"a", "b"}));
   map.add("2.safetensors", header_of({"b"}));
-  const auto index = index_of({{"a", "1.safetensors"}, {"b", "2.safetensors"}});
-  const auto found = map.compare(&index, "index", {}).duplicates;
+  const auto found = map.compare(only(index_of({{"a", "1.safetensors"}, {"b", "2.safetensors"}})), {});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].subject, "b");
   EXPECT_EQ(text_in(found[0], "first"), "1.safetensors");
   EXPECT_EQ(text_in(found[0], "second"), "2.safetensors");
+}
+
+// Published models have the same tensors twice in one folder, in two formats with an index each.
+TEST(Index, WhatOneOfSeveralIndexesNamesIsListed) {
+  TensorMap map;
+  map.add("consolidated-1.safetensors", header_of({"a", "b"}));
+  map.add("model-1.safetensors", header_of({"a", "c", "d"}));
+  auto both =
+      only(index_of({{"a", "consolidated-1.safetensors"}, {"b", "consolidated-1.safetensors"}}, "one"));
+  both.push_back(
+      index_of({{"a", "model-1.safetensors"}, {"c", "model-1.safetensors"}, {"x", "9.safetensors"}}, "two"));
+  const auto findings = map.compare(both, {});
+  const Reckoning found = told(findings);
+  EXPECT_EQ(found.disagreements,
+            (Counts{{"MISSING_SHARD 9.safetensors", 1}, {"not in the index model-1.safetensors", 1}}));
+  EXPECT_EQ(found.duplicates, 0);
+  EXPECT_NE(findings[0].message.find("named by two"), std::string::npos) << findings[0].message;
+}
+
+TEST(Index, ManyDuplicatesAreCounted) {
+  std::set<std::string> names;
+  for (int i = 0; i < 40; ++i)
+    names.insert("t" + std::to_string(i));
+  TensorMap map("original/");
+  map.add("1.safetensors", header_of(names));
+  map.add("2.safetensors", header_of(names));
+  const auto found = map.compare({}, {});
+  ASSERT_EQ(found.size(), 16U);
+  EXPECT_NE(found.back().message.find("24 more"), std::string::npos) << found.back().message;
+  EXPECT_EQ(text_in(found.back(), "first"), "original/1.safetensors");
+}
+
+TEST(Index, EndlessNamesAndShardsTakeNoRoomInTheReport) {
+  const std::string name(3u << 20, 'n');
+  Listed listed{{name, "1.safetensors"}};
+  for (int i = 0; i < 5000; ++i)
+    listed["t" + std::to_string(i)] = "s" + std::to_string(i) + ".safetensors";
+  TensorMap map;
+  map.add("1.safetensors", header_of({name + "x"}));
+  const auto findings = map.compare(only(index_of(listed)), {});
+  EXPECT_EQ(findings.size(), 258U);  // 256 shards that are not there, one tensor each way
+  for (const Finding& one : findings) {
+    EXPECT_LE(one.subject.size(), kLongestSubject);
+    EXPECT_LE(one.message.size(), kLongestText);
+    if (one.code == Code::INDEX_HEADER_DISAGREE) {
+      EXPECT_NE(one.message.find("... "), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

@@ -124,11 +124,11 @@ TEST(DiskRoom, WhatIsMissingAndFivePercentMustFit) {
                         {101, 0, 107, 0},
                         {1, 0, 1, 1},
                         {1, 0, 2, 0},
-                        {100, 5, 100, 0},
-                        {100, 4, 100, 1},
-                        {100, 100, 5, 0},
-                        {100, 100, 4, 1},
-                        {100, 200, 0, 0}}) {
+                        {100, 5, 100, 5},
+                        {100, 4, 100, 5},
+                        {100, 100, 105, 0},
+                        {100, 100, 5, 100},
+                        {100, 200, 0, 105}}) {
     const auto judged = judge_room("/m", {Bytes{c.missing}, Bytes{c.bad}, Bytes{c.free}});
     ASSERT_EQ(judged.has_value(), c.lacking != 0) << c.missing << " " << c.bad << " " << c.free;
     if (!judged) continue;
@@ -136,13 +136,16 @@ TEST(DiskRoom, WhatIsMissingAndFivePercentMustFit) {
     EXPECT_NE(judged->message.find(" " + std::to_string(c.lacking) + " bytes too few"), std::string::npos)
         << judged->message;
     EXPECT_EQ(evidence(*judged, "missing_bytes"), std::to_string(c.missing));
+    // The old copies stay until the new ones are whole; only an operator can remove them first.
+    EXPECT_EQ(judged->remedy.find("remove the bad copies first") == 0, c.bad >= c.lacking) << judged->remedy;
   }
 }
 
 TEST(DiskRoom, NumbersNearTheLargestDoNotWrapRound) {
   constexpr std::uint64_t kMost = UINT64_MAX;
   EXPECT_TRUE(judge_room("/m", {Bytes{kMost}, Bytes{0}, Bytes{kMost - 1}}));
-  EXPECT_FALSE(judge_room("/m", {Bytes{kMost}, Bytes{kMost}, Bytes{kMost - 1}}));
+  EXPECT_TRUE(judge_room("/m", {Bytes{kMost}, Bytes{kMost}, Bytes{kMost - 1}}));
+  EXPECT_FALSE(judge_room("/m", {Bytes{kMost}, Bytes{kMost}, Bytes{kMost}}));
   EXPECT_FALSE(judge_room("/m", {Bytes{1}, Bytes{kMost}, Bytes{kMost}}));
 }
 

@@ -61,5 +61,37 @@ TEST(Finding, ExitStatusesAreThoseThatScriptsRelyOn) {
   EXPECT_EQ(exit_status(Verdict::CannotTell), 4);
 }
 
+TEST(Finding, TextsOfFilesAreCutAtACharacter) {
+  const std::string name = std::string(2000, 'n') + "\u20ac";
+  const Finding one = finding(Code::CORRUPT_HEADER, "", name, std::string(5000, 'm'), "",
+                              {{"tensor", std::string(9000, 't')}});
+  EXPECT_EQ(one.subject, std::string(kLongestSubject - 3, 'n') + "...");
+  EXPECT_EQ(one.message.size(), kLongestText);
+  EXPECT_EQ(std::get<std::string>(one.evidence[0].second).size(), kLongestText);
+  std::string euros;
+  while (euros.size() < 100)
+    euros += "\u20ac";
+  for (std::size_t longest = 10; longest < 20; ++longest) {
+    const std::string cut = clipped(euros, longest);
+    EXPECT_LE(cut.size(), longest);
+    EXPECT_EQ((cut.size() - 3) % 3, 0u);
+  }
+  EXPECT_EQ(clipped("short", 5), "short");
+}
+
+TEST(Finding, TheWorstIsKeptHoweverLargeItIs) {
+  std::vector<Finding> all;
+  for (int i = 0; i < 9; ++i)
+    all.push_back(finding(Code::STALE_TOTAL_SIZE, "", "index", "information"));
+  all.push_back(finding(Code::CORRUPT_HEADER, "", "s", std::string(4000, '\1')));
+  std::vector<Finding> one = all;
+  keep_worst(one, 5, 100);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(verdict_of(one), Verdict::Error);
+  keep_worst(all, 5, 1u << 20);
+  EXPECT_EQ(all.size(), 5u);
+  EXPECT_EQ(verdict_of(all), Verdict::Error);
+}
+
 }  // namespace
 }  // namespace troika
