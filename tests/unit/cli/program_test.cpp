@@ -141,7 +141,8 @@ TEST(TroikaVerify, TellsWhyTheDirectoryIsMissing) {
     const Ran ran = troika(folder, "verify " + arguments + " --json --fetch-log " + log);
     EXPECT_EQ(ran.status, kWrong) << ran.err;
     std::set<std::string> found;
-    for (const auto& finding : nlohmann::json::parse(ran.out)["findings"])
+    const auto document = nlohmann::json::parse(ran.out);
+    for (const auto& finding : document["findings"])
       found.insert(finding["code"]);
     EXPECT_EQ(found.count("FETCH_AUTH"), 1u) << arguments << ran.out;
     EXPECT_EQ(found.size(), 2u) << ran.out;
