@@ -46,7 +46,7 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit status: 0 good; 1 it ran and something is wrong; 2 usage or configuration; 3 the daemon cannot "
       "be reached;\n"
-      "4 it could not tell.");
+      "4 it could not tell; 128 and the number of the signal that interrupted it.");
   add_global(app, global);
   add_intentions(app, global, exit_status);
   add_status(app, global, exit_status);

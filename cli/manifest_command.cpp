@@ -90,6 +90,14 @@ int create(const ManifestOptions& options) {
 int import(const ManifestOptions& options) {
   std::error_code error;
   const bool directory = std::filesystem::is_directory(options.source, error);
+  const auto holds = [&](const char* folder) {
+    return directory && std::filesystem::is_directory(std::filesystem::path(options.source) / folder, error);
+  };
+  if (holds("snapshots") && holds("blobs"))
+    return complain(
+        {"import", options.source,
+         "it is a repository in Hugging Face's cache: name its trees/COMMIT.json or snapshots/COMMIT"},
+        kUsage);
   const std::string tree = directory ? model::tree_of_snapshot(options.source) : options.source;
   auto manifest = tree.empty()
                       ? model::import_local_directory(options.source, options.name, model::Gone::Refused)
@@ -116,7 +124,11 @@ void add_manifest(CLI::App& app, const Global&, int& exit_status) {
     made->add_option("--name", options->name, "The model's name; without: told by the path")
         ->type_name("NAME");
     made->add_option("--revision", options->revision, "Its commit of 40 digits; without: told by the path")
-        ->type_name("R");
+        ->type_name("R")
+        ->check([](const std::string& text) {
+          return model::is_hex(text, 40) ? std::string{}
+                                         : "a commit of 40 lower-case hexadecimal digits is expected";
+        });
     made->add_option("--allow", options->allowed,
                      "A file that may lie in the directory besides; may be given several times")
         ->type_name("FILE")

@@ -12,6 +12,7 @@
 
 #include "agent/model/file_reader.hpp"
 #include "agent/model/pin.hpp"
+#include "agent/model/place.hpp"
 #include "agent/model/proof.hpp"
 #include "cli/audit_command.hpp"
 #include "cli/interrupt.hpp"
@@ -103,10 +104,7 @@ Result<model::Manifest> manifest_for(const VerifyOptions& options, std::string& 
   pinned_by = options.directory + "/.cache/huggingface/download";
   if (model::fetched_with_local_dir(options.directory))
     return model::import_local_directory(options.directory, "", model::Gone::Listed);
-  return Error{
-      "prove", options.directory,
-      "nothing says what its bytes must be: give --manifest FILE, or pin the directory as it is with troika "
-      "manifest create"};
+  return Error{"prove", options.directory, "nothing says what its bytes must be"};
 }
 
 // The last MiB: a downloader's last words are the ones that count.
@@ -121,8 +119,8 @@ Result<std::vector<Finding>> told_by_downloader(const std::string& path) {
 }
 
 // Nothing can be proven; what the downloader wrote may tell why.
-int without_manifest(const Finding& why, std::vector<Finding> told, bool json) {
-  if (told.empty()) return complain(why, kCannotTell, json);
+int unprovable(const Finding& why, Exit status, std::vector<Finding> told, bool json) {
+  if (told.empty()) return complain(why, status, json);
   told.push_back(why);
   worst_first(told);
   if (json) {
@@ -141,15 +139,21 @@ int verify(const VerifyOptions& options) {
     return complain(finding(Code::UNREADABLE, "", options.fetch_log, told.error().message(),
                             "name the file that the downloader's standard error was written to"),
                     kUsage, options.json);
+  if (const auto root = model::find_root(options.directory); !root.ok())
+    return unprovable(finding(Code::UNREADABLE, "", options.directory, root.error().message(),
+                              "check --model: the directory that holds the model's files"),
+                      kUsage, *told, options.json);
   std::string pinned_by;
   const auto manifest = manifest_for(options, pinned_by);
-  if (!manifest.ok()) {
-    if (options.manifest.empty())
-      return without_manifest(finding(Code::CANNOT_TELL, "", options.directory, manifest.error().message()),
-                              *told, options.json);
-    return complain(finding(Code::MANIFEST_INVALID, "", options.manifest, manifest.error().message()), kUsage,
-                    options.json);
-  }
+  if (!manifest.ok() && options.manifest.empty())
+    return unprovable(finding(Code::CANNOT_TELL, "", options.directory, manifest.error().message(),
+                              "give --manifest FILE, or fetch the model whole; troika manifest create pins a "
+                              "directory as it is"),
+                      kCannotTell, *told, options.json);
+  if (!manifest.ok())
+    return complain(finding(Code::MANIFEST_INVALID, "", options.manifest, manifest.error().message(),
+                            "make it anew: troika manifest import or create"),
+                    kUsage, options.json);
   note_interrupts();
   std::atomic<bool> cancel{false};
   model::ProofPlan plan{options.directory, *manifest, ""};
@@ -173,7 +177,8 @@ int verify(const VerifyOptions& options) {
     proof.findings.insert(proof.findings.end(), told->begin(), told->end());
   worst_first(proof.findings);
   if (const int signal = interrupted_by(); signal != 0) {
-    complain(finding(Code::CANNOT_TELL, "", options.directory, "interrupted before every byte was read"),
+    complain(finding(Code::CANNOT_TELL, "", options.directory, "interrupted before every byte was read",
+                     "verify again"),
              kCannotTell, options.json);
     return exit_status_of(signal);
   }

@@ -28,7 +28,15 @@ void tell_good_copies(std::vector<Finding>& findings, const std::vector<NodeCopi
       if (other.node == bad.node || !has_good_copy(other, there->manifest_digest, bad.subject)) continue;
       good += (good.empty() ? "" : ", ") + other.node;
     }
-    if (good.empty()) continue;
+    if (good.empty()) {
+      const bool nowhere =
+          nodes.size() > 1 && std::all_of(nodes.begin(), nodes.end(), [&](const NodeCopies& n) {
+            return n.others_proven && n.manifest_digest == there->manifest_digest &&
+                   among(n.unproven, bad.subject);
+          });
+      if (nowhere) bad.remedy += line(bad.remedy.empty() ? "" : "; ", "no node has a good copy");
+      continue;
+    }
     bad.remedy += line(bad.remedy.empty() ? "" : "; ", "proven good copies: ", good);
     bad.evidence.emplace_back("good_copies", std::move(good));
   }

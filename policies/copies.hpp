@@ -17,7 +17,7 @@ struct NodeCopies {
 };
 
 // To each finding about an unproven file, the other nodes whose bytes of it are proven: as evidence
-// "good_copies" ("spark-2, spark-3") and in the remedy.
+// "good_copies" ("spark-2, spark-3") and in the remedy, which says too if the file is bad on all of them.
 void tell_good_copies(std::vector<Finding>& findings, const std::vector<NodeCopies>& nodes);
 
 }  // namespace troika::policies

@@ -7,7 +7,9 @@
 namespace troika::model {
 namespace {
 
-constexpr std::string_view kPointerStart = "version https://git-lfs.github.com/spec/v1";
+// The second is of before Git LFS had its name, and counts still.
+constexpr std::array<std::string_view, 2> kPointerStarts{"version https://git-lfs.github.com/spec/v1",
+                                                         "version https://hawser.github.com/spec/v1"};
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::size_t kExcerpt = 120;
 
@@ -39,6 +41,17 @@ bool is_text(std::string_view text) {
   return !first.empty() && std::all_of(first.begin(), first.end(), printable);
 }
 
+// The ASCII that UTF-16 of either order begins with, with a byte order mark or without; empty: it is none.
+std::string from_utf16(std::string_view text) {
+  if (starts_with(text, "\xff\xfe") || starts_with(text, "\xfe\xff")) text.remove_prefix(2);
+  if (text.size() < 8) return {};
+  const std::size_t at = text[0] == '\0' ? 1 : 0;  // of the byte that says something
+  std::string out;
+  for (std::size_t i = 0; i + 1 < text.size() && text[i + 1 - at] == '\0'; i += 2)
+    out.push_back(text[i + at]);
+  return is_text(out) && out.size() >= 8 ? out : std::string{};
+}
+
 std::string excerpt_of(std::string_view text) {
   std::string line{text.substr(0, std::min(text.find('\n'), kExcerpt))};
   std::replace_if(
@@ -62,7 +75,8 @@ Body pointer_of(std::string_view head) {
 }
 
 bool is_html(std::string_view text) {
-  constexpr std::array<std::string_view, 5> kStarts{"<!doctype html", "<html", "<head", "<body", "<title"};
+  constexpr std::array<std::string_view, 6> kStarts{"<!doctype html", "<html",  "<head",
+                                                    "<body",          "<title", "<!--"};
   return std::any_of(kStarts.begin(), kStarts.end(),
                      [&](auto start) { return starts_with_any_case(text, start); });
 }
@@ -75,10 +89,13 @@ bool is_xml(std::string_view text) {
 }  // namespace
 
 std::optional<Body> classify_body(std::string_view head) {
-  if (starts_with(head, kPointerStart)) return pointer_of(head);
+  for (const std::string_view start : kPointerStarts)
+    if (starts_with(head, start)) return pointer_of(head);
   // Eight bytes of zeros alone are a header of length 0; that is the header's business.
   if (head.size() > 8 && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
     return Body{Code::ZERO_FILLED, {}, 0, {}};
+  const std::string wide = from_utf16(head);
+  if (!wide.empty()) head = wide;
   if (!is_text(head)) return std::nullopt;
   const std::string_view text = without_lead(head);
   if (is_html(text)) return Body{Code::HTML_BODY, {}, 0, excerpt_of(text)};
@@ -94,6 +111,20 @@ std::optional<Body> classify_json_file(std::string_view head) {
   const std::size_t key = text.find_first_not_of(" \t\r\n", 1);
   if (key != std::string_view::npos && starts_with(text.substr(key), "\"error\"")) return body;
   return std::nullopt;
+}
+
+std::string look_of(std::string_view head) {
+  struct Start {
+    std::string_view bytes;
+    const char* what;
+  };
+  constexpr std::array kStarts{Start{"\x1f\x8b", "a gzip stream, perhaps of an error page"},
+                               Start{"\x78\x9c", "a zlib stream"},
+                               Start{"PK\x03\x04", "a ZIP archive, such as PyTorch's"},
+                               Start{"GGUF", "a GGUF file"}, Start{"\x28\xb5\x2f\xfd", "a Zstandard stream"}};
+  for (const Start& one : kStarts)
+    if (starts_with(head, one.bytes)) return one.what;
+  return is_text(head) ? "text: " + excerpt_of(without_lead(head)) : std::string{};
 }
 
 std::string remedy_for(const Body& body) {

@@ -27,6 +27,10 @@ std::optional<Body> classify_body(std::string_view head);
 // For files whose right content is JSON itself: only an object that says "error" at its top.
 std::optional<Body> classify_json_file(std::string_view head);
 
+// What something that is no safetensors file looks like ("a gzip stream", "text: Entry not found"); empty:
+// cannot be told.
+std::string look_of(std::string_view head);
+
 // What to do about it.
 std::string remedy_for(const Body& body);
 

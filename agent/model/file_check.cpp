@@ -1,10 +1,12 @@
 #include "agent/model/file_check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "agent/model/body.hpp"
 #include "agent/model/sha256/sha256.hpp"
+#include "agent/model/strays.hpp"
 
 namespace troika::model {
 namespace {
@@ -24,10 +26,10 @@ Finding of_body(const std::string& name, const Body& body, std::uint64_t bytes,
   std::string message = name + " (" + std::to_string(bytes) + " bytes) ";
   Evidence evidence{{"bytes", signed_of(bytes)}, {"expected_bytes", signed_of(expected.bytes.count)}};
   if (body.code == Code::LFS_POINTER) {
-    message +=
-        "is a Git LFS pointer to an object of " + std::to_string(body.wanted) + " bytes, not the object";
+    const std::string size = body.wanted == 0 ? "" : " of " + std::to_string(body.wanted) + " bytes";
+    message += "is a Git LFS pointer to an object" + size + ", not the object";
     evidence.emplace_back("oid", body.oid);
-    evidence.emplace_back("size", signed_of(body.wanted));
+    if (body.wanted != 0) evidence.emplace_back("size", signed_of(body.wanted));
     const bool same = !expected.sha256.empty() && body.oid == expected.sha256;
     evidence.emplace_back("oid_is_the_manifests", same);
   } else if (body.code == Code::ZERO_FILLED) {
@@ -39,15 +41,25 @@ Finding of_body(const std::string& name, const Body& body, std::uint64_t bytes,
   return finding(body.code, {}, name, message, remedy_for(body), std::move(evidence));
 }
 
-Finding of_header(const std::string& name, const safetensors::HeaderFault& fault, std::uint64_t bytes,
-                  const ManifestFile& expected) {
+// `head`: the file's beginning. A length that cannot be is the first sign of other bytes than a shard's.
+Finding of_header(const std::string& name, const safetensors::HeaderFault& fault, std::string_view head,
+                  std::uint64_t bytes, const ManifestFile& expected) {
   const safetensors::HeaderFault told{fault.rule, short_name(fault.tensor), short_name(fault.detail)};
   Evidence evidence{{"rule", fault.rule},
                     {"tensor", told.tensor},
                     {"bytes", signed_of(bytes)},
                     {"expected_bytes", signed_of(expected.bytes.count)}};
-  return finding(Code::CORRUPT_HEADER, {}, name, name + ": " + told.text(), "fetch the file again",
-                 std::move(evidence));
+  const bool no_length = fault.rule == "HeaderTooLarge" || fault.rule == "InvalidHeaderLength";
+  const std::string look = no_length ? look_of(head) : std::string{};
+  if (look.empty())
+    return finding(Code::CORRUPT_HEADER, {}, name, name + ": " + told.text(), "fetch the file again",
+                   std::move(evidence));
+  evidence.emplace_back("looks_like", look);
+  return finding(
+      Code::CORRUPT_HEADER, {}, name, name + " is no safetensors file but " + look + " (" + told.text() + ")",
+      "if this is a server's or proxy's answer, check the access token and the proxy; then fetch the "
+      "file again",
+      std::move(evidence));
 }
 
 // `must`: by the manifest, or by the file's own header.
@@ -78,7 +90,7 @@ void look_at_shard(const FileReader& reader, const std::string& head, const Mani
   const safetensors::HeaderLength length =
       safetensors::header_length(std::string_view{head}.substr(0, 8), facts.bytes);
   if (length.fault) {
-    facts.finding = of_header(facts.name, *length.fault, facts.bytes, expected);
+    facts.finding = of_header(facts.name, *length.fault, head, facts.bytes, expected);
     return;
   }
   const auto json = reader.read_at(8, length.bytes);
@@ -88,7 +100,7 @@ void look_at_shard(const FileReader& reader, const std::string& head, const Mani
   }
   safetensors::Header header = safetensors::parse_header(*json);
   if (header.fault) {
-    facts.finding = of_header(facts.name, *header.fault, facts.bytes, expected);
+    facts.finding = of_header(facts.name, *header.fault, head, facts.bytes, expected);
     return;
   }
   facts.whole = header.file_bytes == facts.bytes;
@@ -111,13 +123,28 @@ bool all_zero(const char* data, std::size_t size) {
   return size == 0 || (data[0] == 0 && std::memcmp(data, data + 1, size - 1) == 0);
 }
 
+std::size_t zeros_at_end(const char* data, std::size_t size) {
+  std::size_t at = size;
+  while (at > 0 && data[at - 1] == 0)
+    --at;
+  return size - at;
+}
+
+// Bytes of the pages of `data` that are nothing but zeros.
+std::uint64_t zero_pages(const char* data, std::size_t size) {
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at < size; at += kPage)
+    if (const std::size_t part = std::min(kPage, size - at); all_zero(data + at, part)) sum += part;
+  return sum;
+}
+
 // Zeros that reach to the file's end: space that was set aside and never written (mode 9).
 class ZeroTail {
  public:
   void take(const char* block, std::size_t size) {
     for (std::size_t at = 0; at < size; at += kPage) {
       const std::size_t part = std::min(kPage, size - at);
-      length_ = all_zero(block + at, part) ? length_ + part : 0;
+      length_ = all_zero(block + at, part) ? length_ + part : zeros_at_end(block + at, part);
     }
   }
   std::uint64_t bytes() const { return length_; }
@@ -132,6 +159,8 @@ struct Where {
   std::optional<std::uint64_t> first_block;  // of the manifest's blocks
   std::uint64_t wrong_blocks = 0;
   bool last_block_wrong = false;
+  bool zero_block = false;            // a wrong one is nothing but zeros
+  std::uint64_t zeros_in_blocks = 0;  // whole pages of them in wrong ones
 };
 
 Result<Where> find_damage(FileReader& file, const ManifestFile& expected, const std::atomic<bool>& cancel) {
@@ -140,14 +169,17 @@ Result<Where> find_damage(FileReader& file, const ManifestFile& expected, const 
   Where where;
   ZeroTail zeros;
   Sha256 block;
-  std::uint64_t in_block = 0;
+  std::uint64_t in_block = 0, zeros_in_block = 0;
   std::size_t number = 0;
   const auto end_block = [&] {
     if (number < expected.blocks.size() && block.hex() != expected.blocks[number]) {
       if (!where.first_block) where.first_block = number;
       ++where.wrong_blocks;
       where.last_block_wrong = number + 1 == expected.blocks.size();
+      where.zero_block = where.zero_block || zeros_in_block == in_block;
+      where.zeros_in_blocks += zeros_in_block;
     }
+    zeros_in_block = 0;
     block = Sha256{};
     in_block = 0;
     ++number;
@@ -163,6 +195,7 @@ Result<Where> find_damage(FileReader& file, const ManifestFile& expected, const 
     for (std::size_t at = 0; at < got && !expected.blocks.empty();) {
       const auto part = std::min<std::uint64_t>(got - at, expected.block_bytes.count - in_block);
       block.update(buffer.get() + at, part);
+      zeros_in_block += zero_pages(buffer.get() + at, part);
       at += part;
       in_block += part;
       if (in_block == expected.block_bytes.count) end_block();
@@ -189,15 +222,22 @@ Finding of_bytes(const std::string& file, const ManifestFile& expected, const st
     place = "; wrong in bytes " + std::to_string(begin) + " to " + std::to_string(end) + " (block " +
             std::to_string(*where.first_block) + ")";
     if (where.wrong_blocks > 1) place += " and " + std::to_string(where.wrong_blocks - 1) + " more blocks";
+    if (where.zeros_in_blocks > 0) {
+      evidence.emplace_back("zero_bytes_in_wrong_blocks", signed_of(where.zeros_in_blocks));
+      place += ", which hold " + std::to_string(where.zeros_in_blocks) + " bytes of pages of zeros";
+    }
   }
   // Where blocks tell that the end is right, its zeros are the model's own.
   const bool end_is_wrong = expected.blocks.empty() || where.last_block_wrong;
-  if (where.zeros >= kPage && end_is_wrong)
-    return finding(Code::ZERO_FILLED, {}, file,
-                   file + " has the right size and other bytes: its last " + std::to_string(where.zeros) +
-                       " are zeros" + place,
-                   "look for file system errors in the kernel's log, then fetch the file again",
-                   std::move(evidence));
+  const bool zero_end =
+      end_is_wrong && where.zeros > 0 && (where.zeros >= kPage || where.zeros == expected.bytes.count);
+  if (zero_end || where.zero_block)
+    return finding(
+        Code::ZERO_FILLED, {}, file,
+        file + " has the right size and other bytes: " +
+            (zero_end ? "its last " + std::to_string(where.zeros) + " are zeros" : "zeros in a whole block") +
+            place,
+        "look for file system errors in the kernel's log, then fetch the file again", std::move(evidence));
   return finding(Code::HASH_MISMATCH, {}, file,
                  file + " has the right size and other bytes: digest " + found.substr(0, 16) +
                      "..., expected " + wanted.substr(0, 16) + "..." + place,
@@ -215,7 +255,7 @@ Finding unreadable(const std::string& name, const Error& error) {
   if (error.reason == "not a regular file")
     return finding(Code::NOT_A_FILE, {}, name, name + " is not a regular file", "put the file in its place");
   return finding(Code::UNREADABLE, {}, name, error.message(),
-                 "give the agent's user the right to read it; check the disk");
+                 "let the user that runs the proof read it; check the disk");
 }
 
 FileFacts look_at_file(const ModelRoot& root, const std::string& name, const ManifestFile& expected) {
@@ -244,6 +284,29 @@ FileFacts look_at_file(const ModelRoot& root, const std::string& name, const Man
   else
     look_at_other(*head, expected, facts);
   return facts;
+}
+
+std::optional<Finding> foreign_body(const FileFacts& file) {
+  if (is_shard(file.name)) return std::nullopt;
+  ManifestFile as_it_is;
+  as_it_is.bytes = Bytes{file.bytes};
+  if (is_json_file(file.name) && file.bytes == 0)
+    return finding(Code::PARTIAL, {}, file.name, file.name + " is empty, which no JSON is",
+                   "fetch the file again");
+  const auto reader = FileReader::open(file.path);
+  if (!reader.ok()) return unreadable(file.name, reader.error());
+  const auto head = reader->read_at(0, kBodyHead);
+  if (!head.ok()) return unreadable(file.name, head.error());
+  const auto body = is_json_file(file.name) ? classify_json_file(*head) : classify_body(*head);
+  if (!body) return std::nullopt;
+  constexpr std::array<std::string_view, 6> kPages{".md", ".html", ".htm", ".txt", ".xml", ".svg"};
+  const bool page =
+      std::any_of(kPages.begin(), kPages.end(), [&](auto end) { return file.name.ends_with(end); });
+  // Templates begin with '{' or '<' by right, and data with zeros.
+  const bool surely = is_json_file(file.name) || body->code == Code::LFS_POINTER ||
+                      (body->code == Code::HTML_BODY && !page) ||
+                      (body->code == Code::ZERO_FILLED && loader_takes(file.name));
+  return surely ? std::optional{of_body(file.name, *body, file.bytes, as_it_is)} : std::nullopt;
 }
 
 Reading judge_bytes(FileReader& file, const std::string& name, const ManifestFile& expected,

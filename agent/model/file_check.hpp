@@ -28,6 +28,10 @@ struct FileFacts {
 // Order of causes: what the bytes are, then the header, then the size (codes of docs).
 FileFacts look_at_file(const ModelRoot& root, const std::string& name, const ManifestFile& expected);
 
+// Of a file that is to be pinned as it is: a body that is surely not what its name says. Shards have their
+// proof.
+std::optional<Finding> foreign_body(const FileFacts& file);
+
 // What reading every byte told.
 struct Reading {
   std::vector<std::string> blocks{};             // their digests, where they were asked for

@@ -106,6 +106,7 @@ FileReader::~FileReader() {
 Result<FileReader> FileReader::open(const std::string& path) {
   // O_NONBLOCK: a pipe under the name of a shard must not hold the proof up.
   platform::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
+  if (!fd && errno == ENXIO) return Error{"read", path, "not a regular file"};  // a socket
   if (!fd) return system_error("open", path, errno);
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0) return system_error("look at", path, errno);

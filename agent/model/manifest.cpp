@@ -25,21 +25,6 @@ bool utf8(std::string_view text) {
   }
 }
 
-// Empty: good. Names become paths below the model directory.
-std::string_view wrong_with_name(std::string_view name) {
-  if (name.empty() || name.size() > kLongestName) return "its length is not between 1 and 1024";
-  if (std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }))
-    return "it holds a control character";
-  if (!utf8(name)) return "it is not UTF-8";
-  while (true) {
-    const std::size_t slash = name.find('/');
-    const std::string_view part = name.substr(0, slash);
-    if (part.empty() || part == "." || part == "..") return "it leads out of the model directory";
-    if (slash == std::string_view::npos) return {};
-    name.remove_prefix(slash + 1);
-  }
-}
-
 Json json_of(const Manifest& manifest, bool with_blocks) {
   Json files = Json::object();
   for (const auto& [name, file] : manifest.files) {
@@ -143,6 +128,21 @@ Status check_blocks(const std::string& name, const ManifestFile& file, const std
 
 }  // namespace
 
+// Names become paths below the model directory.
+std::string_view wrong_with_name(std::string_view name) {
+  if (name.empty() || name.size() > kLongestName) return "its length is not between 1 and 1024";
+  if (std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }))
+    return "it holds a control character";
+  if (!utf8(name)) return "it is not UTF-8";
+  while (true) {
+    const std::size_t slash = name.find('/');
+    const std::string_view part = name.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") return "it leads out of the model directory";
+    if (slash == std::string_view::npos) return {};
+    name.remove_prefix(slash + 1);
+  }
+}
+
 Result<Manifest> parse_manifest(std::string_view text, const std::string& subject) {
   TROIKA_TRY(json, safetensors::parse_strict(text, subject, "read the manifest"));
   if (!json.is_object()) return wrong(subject, "a JSON object is expected");
@@ -202,8 +202,12 @@ Status check_manifest(const Manifest& manifest, const std::string& subject) {
 
 Status allow(Manifest& manifest, std::vector<std::string> names, const std::string& subject) {
   std::sort(names.begin(), names.end());
+  for (const std::string& name : names)
+    if (name.find_first_of("*?") != std::string::npos)
+      return Error{"allow \"" + name + "\" in", subject, "patterns are not known: name each file"};
   manifest.allowed = std::move(names);
-  return check_allowed(manifest, subject);
+  const Status good = check_allowed(manifest, subject);
+  return good.ok() ? good : Status{Error{"allow files in", subject, good.error().reason}};
 }
 
 bool is_hex(std::string_view text, std::size_t digits) {

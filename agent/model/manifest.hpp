@@ -36,6 +36,9 @@ Status check_manifest(const Manifest& manifest, const std::string& subject);
 // Sets what else may lie in the directory. Error: a name that check_manifest refuses.
 Status allow(Manifest& manifest, std::vector<std::string> names, const std::string& subject);
 
+// Empty: good. Else why a file of a model cannot have this name.
+std::string_view wrong_with_name(std::string_view name);
+
 bool is_hex(std::string_view text, std::size_t digits);  // lower-case
 bool is_shard(std::string_view name);                    // *.safetensors
 bool is_index(std::string_view name);                    // *.safetensors.index.json

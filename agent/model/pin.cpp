@@ -3,13 +3,16 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "agent/model/digest.hpp"
 #include "agent/model/hub_files.hpp"
 #include "agent/model/place.hpp"
+#include "agent/model/strays.hpp"
 #include "platform/files.hpp"
 
 namespace troika::model {
@@ -63,26 +66,113 @@ Status list_files(const fs::path& directory, const std::string& below, int depth
   return Done{};
 }
 
-// Metadata comes with each file that was fetched: those that were not are in no list but in the shards' own
-// names, PREFIX-00007-of-00046.safetensors.
-Status check_shards_are_whole(const Manifest& manifest, const std::string& directory) {
-  std::map<std::string, std::uint64_t> listed;  // by what follows "-of-", with the prefix
+// The numbers of a set of shards, PREFIX-00007-of-00046.safetensors.
+struct NumberedShards {
+  std::string prefix;  // with the last '-'
+  std::size_t width = 0;
+  std::string rest;  // from "-of-" on
+  std::uint64_t total = 0;
+  std::set<std::uint64_t> numbers;
+
+  std::string name(std::uint64_t number) const {
+    std::string digits = std::to_string(number);
+    return prefix + std::string(width - std::min(width, digits.size()), '0') + digits + rest;
+  }
+  // The first that is missing.
+  std::optional<std::string> gap() const {
+    const std::uint64_t first = numbers.count(0) != 0 ? 0 : 1;
+    for (std::uint64_t i = first; i < first + total && numbers.size() < total; ++i)
+      if (numbers.count(i) == 0) return name(i);
+    return std::nullopt;
+  }
+};
+
+std::vector<NumberedShards> numbered_shards(const Manifest& manifest) {
+  std::map<std::string, NumberedShards> sets;
+  const auto number_in = [](std::string_view digits) {
+    constexpr std::size_t kMostDigits = 9;
+    std::uint64_t value = 0;
+    const bool good = !digits.empty() && digits.size() <= kMostDigits &&
+                      digits.find_first_not_of("0123456789") == std::string_view::npos;
+    if (good) std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return good ? std::optional{value} : std::nullopt;
+  };
   for (const auto& [name, file] : manifest.files) {
-    const auto of = name.rfind("-of-");
-    if (!is_shard(name) || of == std::string::npos) continue;
-    const auto dash = name.rfind('-', of - 1);
-    if (of == 0 || dash == std::string::npos) continue;
-    ++listed[name.substr(0, dash) + name.substr(of)];
+    constexpr std::string_view kOf = "-of-", kEnd = ".safetensors";
+    const std::size_t of = name.rfind(kOf);
+    const std::size_t dash = of == std::string::npos || of == 0 ? std::string::npos : name.rfind('-', of - 1);
+    if (!is_shard(name) || dash == std::string::npos) continue;
+    const std::string_view all = name;
+    const auto number = number_in(all.substr(dash + 1, of - dash - 1));
+    const auto total = number_in(all.substr(of + kOf.size(), all.size() - of - kOf.size() - kEnd.size()));
+    if (!number || !total) continue;
+    NumberedShards& set = sets[name.substr(0, dash) + name.substr(of)];
+    set.prefix = name.substr(0, dash + 1);
+    set.width = of - dash - 1;
+    set.rest = name.substr(of);
+    set.total = *total;
+    set.numbers.insert(*number);
   }
-  for (const auto& [set, count] : listed) {
-    const std::string digits = set.substr(set.rfind("-of-") + 4, 9);
-    const std::uint64_t wanted = std::strtoull(digits.c_str(), nullptr, 10);
-    if (count < wanted)
-      return Error{
-          "import", directory,
-          std::to_string(count) + " of " + std::to_string(wanted) + " shards were fetched: fetch the rest"};
-  }
+  std::vector<NumberedShards> out;
+  for (auto& [key, set] : sets)
+    out.push_back(std::move(set));
+  return out;
+}
+
+// Metadata comes with each file that was fetched: those that were not are in no list but in the shards' own
+// names.
+Status check_shards_are_whole(const Manifest& manifest, const std::string& directory) {
+  for (const NumberedShards& set : numbered_shards(manifest))
+    if (const auto gap = set.gap())
+      return Error{"import", directory,
+                   std::to_string(set.numbers.size()) + " of " + std::to_string(set.total) +
+                       " shards were fetched, without " + *gap + ": fetch the rest"};
   return Done{};
+}
+
+// The list of files that a newer `hf download --local-dir` leaves; empty: none.
+std::string tree_of_local_directory(const std::string& directory, const std::string& revision) {
+  const fs::path tree = fs::path(directory) / ".cache/huggingface/trees" / (revision + ".json");
+  std::error_code error;
+  return fs::is_regular_file(tree, error) ? tree.string() : std::string{};
+}
+
+// What the whole revision is, of which `fetched` has some files. Of those that were not fetched only what a
+// loader takes is wanted: a download may leave out the rest on purpose.
+Result<Manifest> by_tree(const std::string& tree, const std::string& directory, const Manifest& fetched) {
+  TROIKA_TRY(text, platform::read_file(tree, kLargestManifest));
+  TROIKA_TRY(whole, parse_tree(text, tree, fetched.model, fetched.revision));
+  for (const auto& [name, file] : fetched.files) {
+    const auto listed = whole.files.find(name);
+    if (listed == whole.files.end() || listed->second.sha256 != file.sha256 ||
+        listed->second.git_sha1 != file.git_sha1)
+      return Error{"import", directory,
+                   name + " was fetched as another file than " + tree + " lists: fetch the revision again"};
+  }
+  Manifest wanted = whole;
+  std::erase_if(wanted.files, [&](const auto& one) {
+    const bool of_loader = one.first.find('/') == std::string::npos && loader_takes(one.first);
+    std::error_code error;
+    return fetched.files.count(one.first) == 0 && !of_loader &&
+           !fs::exists(fs::path(directory) / one.first, error);
+  });
+  return wanted;
+}
+
+// Metadata tells no sizes. Those on disk are right if the bytes are: a manifest for other machines must not
+// hold them to a file that was cut off.
+Status check_size_on_disk(const ModelRoot& root, const std::string& directory, const std::string& name,
+                          const ManifestFile& file) {
+  const FileFacts facts = look_at_file(root, name, file);
+  if (facts.finding) return Error{"import", directory, facts.finding->message + ": fetch it again"};
+  constexpr Bytes kMostRead{256u << 20};
+  if (is_shard(name) || file.bytes > kMostRead) return Done{};
+  TROIKA_TRY(text, platform::read_file(facts.path, kMostRead));
+  Hasher git = Hasher::git_blob(text.size());
+  git.update(text.data(), text.size());
+  const bool right = file.sha256.empty() ? git.hex() == file.git_sha1 : sha256_hex(text) == file.sha256;
+  return right ? Status{Done{}}
+               : Status{Error{"import", directory, name + " is not what was fetched: fetch it again"}};
 }
 
 Result<FetchedFile> read_metadata(const fs::path& path) {
@@ -99,6 +189,10 @@ Result<Pinned> pin_directory(const PinPlan& plan, const std::function<void(const
   TROIKA_CHECK(allow(pinned.manifest, plan.allowed, plan.directory));
   std::vector<std::string> names;
   TROIKA_CHECK(list_files(root.directory, "", 0, names));
+  for (const std::string& name : names)
+    if (const auto reason = wrong_with_name(name); !reason.empty())
+      return Error{"pin", plan.directory,
+                   "the name of the file \"" + name + "\": " + std::string(reason) + "; rename or remove it"};
   if (names.empty()) return Error{"pin", plan.directory, "no file lies in it"};
   pinned.manifest.model = plan.model.empty() ? model_of_path(root.directory) : plan.model;
   if (pinned.manifest.model.empty()) pinned.manifest.model = last_name(root.directory);
@@ -119,6 +213,7 @@ Result<Pinned> pin_directory(const PinPlan& plan, const std::function<void(const
     if (plan.output && ::stat(facts.path.c_str(), &there) == 0 && there.st_dev == plan.output->first &&
         there.st_ino == plan.output->second)
       continue;
+    if (auto foreign = foreign_body(facts)) pinned.findings.push_back(*std::move(foreign));
     const std::uint64_t block = facts.bytes > plan.block_bytes.count ? plan.block_bytes.count : 0;
     tasks.push_back({name, facts.path, facts.bytes, ManifestFile{}, block});
     at.total += Bytes{facts.bytes};
@@ -142,16 +237,23 @@ Result<Pinned> pin_directory(const PinPlan& plan, const std::function<void(const
     }
     pinned.manifest.files.emplace(tasks[i].name, std::move(file));
   }
+  for (const NumberedShards& set : numbered_shards(pinned.manifest))
+    if (const auto gap = set.gap())
+      pinned.findings.push_back(finding(Code::MISSING_SHARD, {}, *gap,
+                                        *gap + " is not there: by their names " + std::to_string(set.total) +
+                                            " shards belong together, and " +
+                                            std::to_string(set.numbers.size()) + " are there",
+                                        "fetch the model whole"));
   return pinned;
 }
 
 Result<Manifest> import_tree(const std::string& path, const std::string& model, const std::string& revision) {
   const std::string of_model = model.empty() ? model_of_path(fs::absolute(path)) : model;
   const std::string of_revision = revision.empty() ? fs::path(path).stem().string() : revision;
+  TROIKA_TRY(text, platform::read_file(path, kLargestManifest));
   if (of_model.empty()) return Error{"import", path, "its path names no model: give --name"};
   if (!is_hex(of_revision, 40))
     return Error{"import", path, "its name is not a commit of 40 digits: give --revision"};
-  TROIKA_TRY(text, platform::read_file(path, kLargestManifest));
   return parse_tree(text, path, of_model, of_revision);
 }
 
@@ -174,11 +276,10 @@ Result<Manifest> import_local_directory(const std::string& directory, const std:
   constexpr std::string_view kEnd = ".metadata";
   std::error_code error;
   Manifest manifest;
-  std::string first;
+  std::string first, unfinished, gone_file;
   for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     std::string name = at->path().lexically_relative(folder).string();
-    if (name.ends_with(".incomplete"))
-      return Error{"import", directory, name + " is of a download that has not finished: fetch it whole"};
+    if (name.ends_with(".incomplete")) unfinished = name;
     std::error_code ignored;
     if (!name.ends_with(kEnd) || !fs::is_regular_file(at->symlink_status(ignored))) continue;
     name.resize(name.size() - kEnd.size());
@@ -193,20 +294,29 @@ Result<Manifest> import_local_directory(const std::string& directory, const std:
     }
     std::error_code no_size;
     const auto bytes = fs::file_size(fs::path(directory) / name, no_size);
-    if (no_size && gone == Gone::Refused)
-      return Error{"import", directory,
-                   name + " was fetched and is gone (" + no_size.message() + "): fetch it again"};
+    if (no_size) gone_file = name;
     TROIKA_TRY(file, file_of_etag(metadata.etag, Bytes{no_size ? 0 : bytes}, name));
     manifest.files.emplace(name, std::move(file));
     if (manifest.files.size() > kMostFiles) return Error{"import", directory, "more than 100000 files"};
   }
   if (error) return Error{"import", folder.string(), error.message()};
+  manifest.model = model.empty() ? last_name(fs::absolute(directory).lexically_normal()) : model;
+  if (const std::string tree = tree_of_local_directory(directory, manifest.revision); !tree.empty())
+    return by_tree(tree, directory, manifest);
+  // From here on nothing tells what else belongs to the model, and how large it is.
+  if (!unfinished.empty())
+    return Error{"import", directory, unfinished + " is of a download that has not finished: fetch it whole"};
   if (manifest.files.empty())
     return Error{"import", folder.string(),
                  "no .metadata is there: the directory was not fetched with --local-dir"};
   TROIKA_CHECK(check_shards_are_whole(manifest, directory));
-  manifest.model = model.empty() ? last_name(fs::absolute(directory).lexically_normal()) : model;
   TROIKA_CHECK(check_manifest(manifest, directory));
+  if (gone == Gone::Listed) return manifest;
+  if (!gone_file.empty())
+    return Error{"import", directory, gone_file + " was fetched and is gone: fetch it again"};
+  TROIKA_TRY(root, find_root(directory));
+  for (const auto& [name, file] : manifest.files)
+    TROIKA_CHECK(check_size_on_disk(root, directory, name, file));
   return manifest;
 }
 

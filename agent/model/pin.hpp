@@ -29,7 +29,8 @@ struct PinPlan {
 struct Pinned {
   Manifest manifest;
   std::vector<Finding>
-      findings;  // files that could not be read, or changed; the manifest is not to be used then
+      findings;  // files that could not be read, changed, are surely not what their name says, or are missing
+                 // by the others' numbers; the manifest is not to be used then
   bool cancelled = false;
 };
 
@@ -50,11 +51,13 @@ Result<Manifest> import_tree(const std::string& path, const std::string& model, 
 // .../trees/COMMIT.json of a snapshot of the hub's cache; empty: not a snapshot, or no such file.
 std::string tree_of_snapshot(const std::string& directory);
 // DIR/.cache/huggingface/download/**.metadata of `hf download --local-dir DIR`: commit, etag and time of each
-// file. The sizes are those on disk, as it tells none. Refused: files of several revisions, an unfinished
-// download.
+// file. Where .cache/huggingface/trees/COMMIT.json is there too, that says what belongs to the model and how
+// large it is; without it the sizes are those on disk. Refused: files of several revisions; without the tree
+// also an unfinished download and a gap in the shards' numbers.
 bool fetched_with_local_dir(const std::string& directory);
 // `gone`: what becomes of a file that was fetched and is not there any more. A proof lists it (of 0 bytes),
-// to miss it; a manifest for other machines cannot, as its size is not known.
+// to miss it; a manifest for other machines cannot, as its size is not known, and is refused too where a file
+// is not what was fetched.
 enum class Gone { Listed, Refused };
 Result<Manifest> import_local_directory(const std::string& directory, const std::string& model, Gone gone);
 

@@ -63,8 +63,10 @@ Finding missing(const std::string& name) {
 }
 
 Finding dangling(const ModelRoot& root, const std::string& name, const std::string& target) {
-  const std::string base = parent_of(root.directory + "/" + name);
-  if (!inside(lexical(base, target), root.directory))
+  const std::string wanted = lexical(parent_of(root.directory + "/" + name), target);
+  // A folder of blobs that is there would show the blob too.
+  const bool lost = inside(wanted, root.blobs) && !real_path(root.blobs).empty();
+  if (!lost && !inside(wanted, root.directory))
     return finding(
         Code::NOT_VISIBLE_IN_NAMESPACE, {}, name,
         name + " is a link to " + target + ", which cannot be seen from here",
@@ -79,11 +81,12 @@ Finding dangling(const ModelRoot& root, const std::string& name, const std::stri
 Finding unresolved(const ModelRoot& root, const std::string& name, int error) {
   const std::string path = root.directory + "/" + name;
   if (error == ELOOP)
-    return finding(Code::SYMLINK_LOOP, {}, name, name + " is a link that leads to itself",
+    return finding(Code::SYMLINK_LOOP, {}, name,
+                   name + " is a link that leads to itself, or through too many others",
                    "fetch the file again");
   if (error == EACCES)
     return finding(Code::UNREADABLE, {}, name, "no permission to follow the path of " + name,
-                   "give the agent's user the right to read it");
+                   "let the user that runs the proof read it");
   if (error != ENOENT && error != ENOTDIR)
     return finding(Code::UNREADABLE, {}, name, name + " cannot be reached: " + std::strerror(error),
                    "check the disk and its mount");

@@ -65,6 +65,48 @@ TEST_F(TreeTest, A04_OtherErrorBodies) {
   EXPECT_EQ(only_error().code, Code::PARTIAL);
 }
 
+// Other bodies under a shard's name.
+TEST_F(TreeTest, A03_AnErrorPageInTwoByteCharacters) {
+  const std::string page = "<html><head><title>504</title>";
+  for (const bool little : {true, false}) {
+    for (const bool mark : {true, false}) {
+      std::string wide = mark ? (little ? "\xff\xfe" : "\xfe\xff") : "";
+      for (const char c : page)
+        wide += little ? std::string{c, '\0'} : std::string{'\0', c};
+      put_wrong(kShard, wide, a01());
+      EXPECT_EQ(only_error().code, Code::HTML_BODY) << little << mark;
+    }
+  }
+  put_wrong(kShard, "<!-- proxy --><html></html>", a01());
+  EXPECT_EQ(only_error().code, Code::HTML_BODY);
+}
+
+TEST_F(TreeTest, A04_WhatElseABodyLooksLikeIsSaid) {
+  const std::pair<std::string, std::string> bodies[] = {
+      {"Entry not found, sorry", "text: Entry not found, sorry"},
+      {std::string("\x1f\x8b\x08\x00 and so on", 14), "gzip"},
+      {"PK\x03\x04 and much more", "ZIP"}};
+  for (const auto& [body, look] : bodies) {
+    put_wrong(kShard, body, a01());
+    const Finding f = only_error();
+    EXPECT_EQ(f.code, Code::CORRUPT_HEADER);
+    EXPECT_NE(f.message.find(look), std::string::npos) << f.message;
+    EXPECT_NE(f.remedy.find("token"), std::string::npos) << f.remedy;
+  }
+}
+
+TEST_F(TreeTest, A02_APointerOfBeforeTheNameAndOneWithoutASize) {
+  const std::string oid = "oid sha256:" + std::string(64, 'a') + "\n";
+  put_wrong(kShard, "version https://hawser.github.com/spec/v1\n" + oid + "size 7\n", a01());
+  EXPECT_EQ(evidence(only_error(), "size"), "7");
+  put_wrong(kShard, "version https://git-lfs.github.com/spec/v1\n" + oid + "size 99999999999999999999999\n",
+            a01());
+  const Finding f = only_error();
+  EXPECT_EQ(f.code, Code::LFS_POINTER);
+  EXPECT_EQ(evidence(f, "size"), "absent");
+  EXPECT_EQ(f.message.find(" of 0 bytes"), std::string::npos) << f.message;
+}
+
 TEST_F(TreeTest, A05_TruncatedTail) {
   put_wrong(kShard, a01().substr(0, 63), a01());
   const Finding f = only_error();
@@ -340,6 +382,22 @@ TEST_F(TreeTest, A20_LinkIntoAFolderThatIsNotMounted) {
   const Finding f = only_error();
   EXPECT_EQ(f.code, Code::NOT_VISIBLE_IN_NAMESPACE);
   EXPECT_EQ(evidence(f, "target"), "../../blobs/x");
+}
+
+// The folder of blobs is there to see, and the blob is not in it.
+TEST_F(TreeTest, ABlobThatIsLostIsMissing) {
+  const std::string commit(40, 'a');
+  ASSERT_TRUE(platform::make_directories(path("models--o--n/snapshots/" + commit)).ok());
+  ASSERT_TRUE(platform::make_directories(path("models--o--n/blobs")).ok());
+  const std::string snapshot = "models--o--n/snapshots/" + commit;
+  list("model.safetensors", a01());
+  ASSERT_EQ(::symlink("../../blobs/x", path(snapshot + "/model.safetensors").c_str()), 0);
+  const std::atomic<bool> cancel{false};
+  const auto proof = prove_model(
+      {path(snapshot), manifest_, ""}, [](const ProofProgress&) {}, cancel);
+  ASSERT_EQ(proof.findings.size(), 1u);
+  EXPECT_EQ(proof.findings[0].code, Code::MISSING_SHARD);
+  EXPECT_EQ(proof.findings[0].remedy, "fetch the file");
 }
 
 // A23, mode 9: room is needed only for what is missing.

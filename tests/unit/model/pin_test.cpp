@@ -174,5 +174,106 @@ TEST_F(PinTest, ADirectoryOfLocalDirIsPinnedByItsMetadata) {
   EXPECT_FALSE(import_local_directory(folder_ / "nothing", "", Gone::Listed).ok());
 }
 
+// A manifest holds every node to what it says: of a download that failed none is made.
+TEST_F(PinTest, WhatIsSurelyNotTheFileIsNotPinned) {
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') + "\nsize 5\n";
+  const std::tuple<const char*, std::string, Code> bad[] = {
+      {"tokenizer.json", "<!DOCTYPE html><html>504</html>", Code::HTML_BODY},
+      {"tokenizer.model", "<html>504</html>", Code::HTML_BODY},
+      {"config.json", "{\"error\":\"Repository not found\"}", Code::JSON_BODY},
+      {"config.json", pointer, Code::LFS_POINTER},
+      {"tokenizer.model", pointer, Code::LFS_POINTER},
+      {"config.json", std::string(5000, '\0'), Code::ZERO_FILLED},
+      {"vocab.json", std::string(20, '\0'), Code::ZERO_FILLED},
+      {"config.json", "", Code::PARTIAL}};
+  for (const auto& [name, content, code] : bad) {
+    std::filesystem::remove_all(folder_ / "m");
+    put("m/model.safetensors", one_tensor("a"));
+    put(std::string("m/") + name, content);
+    const auto pinned = pin(folder_ / "m");
+    ASSERT_TRUE(pinned.ok()) << pinned.error().message();
+    ASSERT_EQ(pinned->findings.size(), 1u) << name << " " << content.substr(0, 40);
+    EXPECT_EQ(pinned->findings[0].code, code) << pinned->findings[0].message;
+    EXPECT_EQ(pinned->findings[0].subject, name);
+  }
+  std::filesystem::remove_all(folder_ / "m");
+  put("m/model.safetensors", one_tensor("a"));
+  put("m/chat_template.jinja", "{% for message in messages %}");
+  put("m/README.md", "<html>a page by right</html>");
+  put("m/config.json", "{}");
+  put("m/empty.txt", "");
+  EXPECT_TRUE(pin(folder_ / "m")->findings.empty());
+}
+
+TEST_F(PinTest, AGapInTheShardsNumbersIsNamed) {
+  for (const char* there : {"00001-of-00003", "00003-of-00003"})
+    put(std::string("m/model-") + there + ".safetensors", one_tensor(there));
+  const auto pinned = pin(folder_ / "m");
+  ASSERT_EQ(pinned->findings.size(), 1u);
+  EXPECT_EQ(pinned->findings[0].code, Code::MISSING_SHARD);
+  EXPECT_EQ(pinned->findings[0].subject, "model-00002-of-00003.safetensors");
+  put("m/model-00002-of-00003.safetensors", one_tensor("x"));
+  EXPECT_TRUE(pin(folder_ / "m")->findings.empty());
+  for (const char* there : {"000000-of-000002", "000001-of-000002"})
+    put(std::string("n/w-") + there + ".safetensors", one_tensor(there));
+  EXPECT_TRUE(pin(folder_ / "n")->findings.empty()) << "numbers from 0";
+}
+
+// What `hf download --local-dir` has left since it lists the revision first.
+TEST_F(PinTest, TheTreeOfALocalDirectoryTellsWhatIsMissing) {
+  const std::string shard = one_tensor("a"), meta = "m/.cache/huggingface/download/";
+  const std::string git = "ce013625030ba8dba906f756967f9e9ca394464a";  // of "hello\n"
+  put("m/model.safetensors", shard);
+  put(meta + "model.safetensors.metadata", kCommit + "\n" + sha256_hex(shard) + "\n1\n");
+  const auto tree = [&](const std::string& sha256) {
+    put("m/.cache/huggingface/trees/" + kCommit + ".json",
+        R"({"format_version":1,"files":{"model.safetensors":{"size":130,"blob_id":"x","lfs_sha256":")" +
+            sha256 + R"(","lfs_size":)" + std::to_string(shard.size()) +
+            R"(},"config.json":{"size":6,"blob_id":")" + git +
+            R"("},"original/a.safetensors":{"size":6,"blob_id":")" + git +
+            R"("},"notes.md":{"size":6,"blob_id":")" + git + R"("}}})");
+  };
+  tree(sha256_hex(shard));
+  put(meta + "x.incomplete", "");
+  put("m/model.safetensors", shard.substr(0, 70));
+  const auto whole = import_local_directory(folder_ / "m", "org/name", Gone::Refused);
+  ASSERT_TRUE(whole.ok()) << whole.error().message();
+  EXPECT_EQ(whole->files.size(), 2u) << "what was left out on purpose is no loader's";
+  EXPECT_EQ(whole->files.at("model.safetensors").bytes.count, shard.size()) << "not what lies there";
+  put("m/model.safetensors", shard);
+  const auto proof = prove(folder_ / "m", *whole);
+  EXPECT_TRUE(std::any_of(proof.findings.begin(), proof.findings.end(), [](const Finding& one) {
+    return one.code == Code::MISSING_FILE && one.subject == "config.json";
+  }));
+  tree(std::string(64, 'a'));
+  const auto other = import_local_directory(folder_ / "m", "org/name", Gone::Listed);
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().message().find("model.safetensors was fetched as another file"), std::string::npos);
+}
+
+TEST_F(PinTest, AFileThatWasCutOffSinceItWasFetchedIsNotForOthers) {
+  const std::string shard = one_tensor("a"), meta = "m/.cache/huggingface/download/";
+  put("m/model.safetensors", shard);
+  put("m/config.json", "hello\n");
+  put(meta + "model.safetensors.metadata", kCommit + "\n" + sha256_hex(shard) + "\n1\n");
+  put(meta + "config.json.metadata", kCommit + "\nce013625030ba8dba906f756967f9e9ca394464a\n1\n");
+  EXPECT_TRUE(import_local_directory(folder_ / "m", "", Gone::Refused).ok());
+  put("m/config.json", "hell");
+  EXPECT_FALSE(import_local_directory(folder_ / "m", "", Gone::Refused).ok());
+  put("m/config.json", "hello\n");
+  put("m/model.safetensors", shard.substr(0, shard.size() - 2));
+  const auto cut = import_local_directory(folder_ / "m", "", Gone::Refused);
+  ASSERT_FALSE(cut.ok());
+  EXPECT_NE(cut.error().message().find("2 fewer"), std::string::npos) << cut.error().message();
+}
+
+TEST_F(PinTest, NamesThatNoManifestCanHoldAreSaid) {
+  put("m/a\xff.json", "{}");
+  const auto pinned = pin(folder_ / "m");
+  ASSERT_FALSE(pinned.ok());
+  EXPECT_NE(pinned.error().message().find("rename"), std::string::npos) << pinned.error().message();
+}
+
 }  // namespace
 }  // namespace troika::model

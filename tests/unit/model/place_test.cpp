@@ -124,6 +124,43 @@ TEST_F(TreeTest, ZerosAtTheEndAreNamed) {
   EXPECT_EQ(only_error().code, Code::ZERO_FILLED);
 }
 
+TEST_F(TreeTest, ZerosAtTheEndAreCountedToTheByte) {
+  const std::string good = one_tensor("a", std::string(70'001, 'x'));
+  for (const std::size_t zeros : {4096u, 4097u, 65'536u, 70'001u}) {
+    put_wrong(kPlacedShard, good.substr(0, good.size() - zeros) + std::string(zeros, '\0'), good);
+    const Finding f = only_error();
+    EXPECT_EQ(f.code, Code::ZERO_FILLED) << zeros;
+    EXPECT_EQ(evidence(f, "zero_bytes_at_the_end"), std::to_string(zeros));
+  }
+  // The last bytes of a model may be zeros by right.
+  put_wrong(kPlacedShard, good.substr(0, good.size() - 4095) + std::string(4095, '\0'), good);
+  EXPECT_EQ(only_error().code, Code::HASH_MISMATCH);
+  put(kPlacedShard, good);
+  put_wrong("config.json", std::string(64, '\0'), std::string(64, ' '));
+  EXPECT_EQ(only_error().code, Code::ZERO_FILLED) << "all of it";
+}
+
+TEST_F(TreeTest, ABlockOfZerosIsNamedWhereverItIs) {
+  const std::string good = one_tensor("a", std::string(400'000, 'x'));
+  put(kPlacedShard, good);
+  ManifestFile& file = manifest_.files[kPlacedShard];
+  file.block_bytes = Bytes{65'536};
+  for (std::size_t at = 0; at < good.size(); at += 65'536)
+    file.blocks.push_back(sha256_hex(good.substr(at, 65'536)));
+  std::string bad = good;
+  std::fill_n(bad.begin() + 2 * 65'536, 65'536, '\0');
+  write(kPlacedShard, bad);
+  Finding f = only_error();
+  EXPECT_EQ(f.code, Code::ZERO_FILLED);
+  EXPECT_EQ(evidence(f, "block"), "2");
+  bad = good;
+  std::fill_n(bad.begin() + 2 * 65'536 + 4096, 8192, '\0');
+  write(kPlacedShard, bad);
+  f = only_error();
+  EXPECT_EQ(f.code, Code::HASH_MISMATCH) << "a model has pages of zeros of its own";
+  EXPECT_EQ(evidence(f, "zero_bytes_in_wrong_blocks"), "8192");
+}
+
 TEST_F(TreeTest, AFileThatGrowsWhileItIsReadProvesNothing) {
   const std::string content = one_tensor("a", std::string(9u << 20, 'x'));
   put(kPlacedShard, content);

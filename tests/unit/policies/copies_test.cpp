@@ -32,9 +32,23 @@ TEST(GoodCopies, AreThoseOfTheOtherNodes) {
 }
 
 TEST(GoodCopies, NothingIsSaidWhereThereIsNone) {
-  EXPECT_EQ(told(bad("n1", "x"), {node("n1", {"x"}), node("n2", {"x"})}), "-");
   EXPECT_EQ(told(bad("n1", "x"), {node("n1", {"x"})}), "-");
   EXPECT_EQ(told(bad("n1", "x"), {}), "-");
+}
+
+TEST(GoodCopies, BadEverywhereIsSaidOnlyWhereEveryNodeProvedItSo) {
+  const auto remedy = [](std::vector<NodeCopies> nodes) {
+    std::vector<Finding> findings{bad("n1", "x")};
+    tell_good_copies(findings, nodes);
+    return findings[0].remedy;
+  };
+  EXPECT_NE(remedy({node("n1", {"x"}), node("n2", {"x"})}).find("no node has a good copy"),
+            std::string::npos);
+  NodeCopies silent = node("n3");
+  silent.others_proven = false;
+  for (const auto& nodes : {std::vector{node("n1", {"x"}), node("n2", {"x"}), silent},
+                            std::vector{node("n1", {"x"})}, std::vector{node("n1", {"x"}), node("n2")}})
+    EXPECT_EQ(remedy(nodes).find("no node"), std::string::npos);
 }
 
 TEST(GoodCopies, OnlyProofsOfTheSameManifestCount) {
